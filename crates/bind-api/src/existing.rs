@@ -21,10 +21,19 @@ pub enum Existing {
     Adopt,
 }
 
-/// The annotation has another value than those that there are.
+/// Why nobody knows what should become of objects that the provider had before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("annotation {EXISTING_OBJECTS_ANNOTATION} is {0:?}; it must be Show or Adopt, or be left out")]
-pub struct UnknownExisting(pub String);
+#[non_exhaustive]
+pub enum ExistingError {
+    /// The annotation has another value than those that there are.
+    #[error("annotation {EXISTING_OBJECTS_ANNOTATION} is {0:?}; it must be Show or Adopt, or be left out")]
+    Unknown(String),
+    /// There are many consumers, and the objects belong to none of them.
+    #[error(
+        "annotation {EXISTING_OBJECTS_ANNOTATION} is {0:?}, but the consumers are workspaces, which see only what they have made; leave it out"
+    )]
+    ManyConsumers(String),
+}
 
 impl Existing {
     /// What a value of [`EXISTING_OBJECTS_ANNOTATION`] means.
@@ -36,12 +45,12 @@ impl Existing {
     /// assert_eq!(Existing::of_annotation(None), Ok(Existing::Leave));
     /// assert!(Existing::of_annotation(Some("show")).is_err());
     /// ```
-    pub fn of_annotation(value: Option<&str>) -> Result<Self, UnknownExisting> {
+    pub fn of_annotation(value: Option<&str>) -> Result<Self, ExistingError> {
         match value {
             None => Ok(Self::Leave),
             Some("Show") => Ok(Self::Show),
             Some("Adopt") => Ok(Self::Adopt),
-            Some(other) => Err(UnknownExisting(other.to_owned())),
+            Some(other) => Err(ExistingError::Unknown(other.to_owned())),
         }
     }
 

@@ -143,6 +143,11 @@ problems! {
             /// What the server said.
             problem,
         },
+        /// The APIExport that APIs should be offered in cannot be used (ours).
+        ExportUnavailable(CONNECTED, "APIExportUnavailable", Error, "APIs cannot be offered to workspaces: {problem}") {
+            /// What is wrong with it.
+            problem,
+        },
         /// An export of this name at another provider has the binding (ours).
         NameClash(CONNECTED, "NameClash", Error,
             "APIServiceExport {export} of contract namespace {contract} has no binding of its own: this one belongs to another provider") {

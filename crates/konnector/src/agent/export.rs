@@ -28,7 +28,7 @@ pub struct Export {
     slice_name: String,
     slice: Arc<Cache>,
     /// The export, as soon as the slice says which one it is.
-    export: Arc<Cache>,
+    offered: Arc<Cache>,
     /// APIResourceSchemas, their metadata only.
     schemas: Arc<Cache>,
     /// Schemas that were needed as a whole, by name. They never change.
@@ -45,13 +45,13 @@ impl Export {
         let schemas = Cache::new("APIResourceSchemas", bell);
         let (kind, all) = (API_RESOURCE_SCHEMA.into(), WatchOptions::default());
         tokio::spawn(Arc::clone(&schemas).follow(client.metadata_only(), kind, all, stop.clone()));
-        let export = Cache::new("the APIExport", bell);
+        let offered = Cache::new("the APIExport", bell);
         let this = Arc::new(Self {
             client: client.clone(),
             workspaces: Workspaces::start(client.clone(), slice_name, stop),
             slice_name: slice_name.to_owned(),
             slice,
-            export,
+            offered,
             schemas,
             whole: Mutex::default(),
         });
@@ -72,7 +72,7 @@ impl Export {
             }
         };
         let options = WatchOptions::fields(format!("metadata.name={name}"));
-        Arc::clone(&self.export).follow(self.client.clone(), API_EXPORT_V2.into(), options, stop).await;
+        Arc::clone(&self.offered).follow(self.client.clone(), API_EXPORT_V2.into(), options, stop).await;
     }
 
     /// The name of the export, once the slice was seen.
@@ -94,7 +94,7 @@ impl Export {
                 || format!("APIExportEndpointSlice {} does not exist, or names no APIExport", self.slice_name);
             return Err(self.slice.unknown().unwrap_or_else(missing));
         };
-        match self.export.get("", &name) {
+        match self.offered.get("", &name) {
             Seen::Present(object) => {
                 object.decode().map_err(|error| format!("APIExport {name} cannot be read: {error}"))
             }

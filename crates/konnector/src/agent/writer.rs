@@ -24,6 +24,7 @@ impl Writer {
     }
 
     /// Writes to another cluster of the same side.
+    #[must_use]
     pub fn at(&self, client: Client) -> Self {
         Self { client, ..self.clone() }
     }

@@ -9,7 +9,7 @@ use carrick_bind_api::conditions::{
     self, CONNECTED, Condition, EXISTING_OBJECTS, HEARTBEATING, INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM,
     SCHEMA_IN_SYNC, SECRET_VALID,
 };
-use carrick_bind_api::existing::{Existing, UnknownExisting};
+use carrick_bind_api::existing::{Existing, ExistingError};
 use carrick_bind_api::identity::ContractError;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::mapping::KeyMapping;
@@ -40,7 +40,7 @@ pub struct BindingView<'a> {
     /// How the last heartbeat went.
     pub heartbeat: Option<&'a Result<(), BindingProblem>>,
     /// What becomes of objects that the provider had before, or why nobody knows.
-    pub existing: &'a Result<Existing, UnknownExisting>,
+    pub existing: &'a Result<Existing, ExistingError>,
     /// What is known of its objects.
     pub objects: Option<ObjectsView<'a>>,
     /// What the server said to CRDs that were written last time, by name.

@@ -1,13 +1,10 @@
 //! What a binding, or the bundle that it belongs to, says about objects that the provider had before.
 
-use carrick_bind_api::existing::{EXISTING_OBJECTS_ANNOTATION, Existing, UnknownExisting};
+use carrick_bind_api::existing::{EXISTING_OBJECTS_ANNOTATION, Existing, ExistingError};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 
 /// What becomes of objects that the provider had before: the binding's own word counts, then that of the bundle which controls it.
-pub fn of_binding(
-    binding: &ApiServiceBinding,
-    bundles: &[ApiServiceBindingBundle],
-) -> Result<Existing, UnknownExisting> {
+pub fn of_binding(binding: &ApiServiceBinding, bundles: &[ApiServiceBindingBundle]) -> Result<Existing, ExistingError> {
     let own = binding.metadata.annotation(EXISTING_OBJECTS_ANNOTATION);
     let controller = binding.metadata.owner_references.iter().find(|owner| owner.controller);
     let bundle = controller.and_then(|owner| bundles.iter().find(|bundle| bundle.metadata.uid == owner.uid));

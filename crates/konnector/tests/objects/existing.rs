@@ -232,7 +232,7 @@ async fn a_konnector_that_is_killed_at_any_write_shows_and_adopts_all_the_same()
                     let original = made(&world, "db", &json!({"size": 1})).await;
                     tell_there(&world, "db", "Up").await;
                     let faults = [world.consumer.faults(), world.provider.faults()][side].clone();
-                    faults.add(Rule::new(konnectors_writes(), effect.clone()).on(Turn::Nth(write)));
+                    faults.add(Rule::new(konnectors_writes(), effect).on(Turn::Nth(write)));
                     world.start();
                     let done = async |world: &World| {
                         let Some(here) = world.source("db").await else { return false };

@@ -3,8 +3,8 @@
 use carrick_bind_api::v1alpha2::Isolation;
 use serde_json::json;
 
-use crate::clusters::{namespaces, secret, secrets};
-use crate::world::{EXPORT, Shape, World, api_exports, api_schemas, until, writes};
+use crate::clusters::{bindings, namespaces, secret, secrets};
+use crate::world::{EXPORT, Shape, World, api_exports, api_schemas, slices, until, writes};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_names_of_two_workspaces_stay_apart_and_each_gets_its_own_status_in_every_mapping() {
@@ -146,4 +146,44 @@ async fn claimed_secrets_travel_in_both_directions_and_stay_in_their_workspace()
     world.at("one").delete(&namespaces(), None, "team", &carrick_client::DeleteOptions::default()).await.unwrap();
     until("its namespace there is gone", async || there.get(&namespaces(), None, &first).await.is_none()).await;
     assert!(there.get(&namespaces(), None, &second).await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_is_missing_and_objects_that_are_in_the_way_are_told() {
+    let mut world = World::at_rest(Shape::namespaced(), 1).await;
+    let home = world.at("prov");
+    home.delete(&api_exports(), None, EXPORT, &carrick_client::DeleteOptions::default()).await.unwrap();
+    until("the slice is gone", async || home.get(&slices(), None, EXPORT).await.unwrap().is_none()).await;
+    world.start();
+    until("the konnector has made its CRDs", async || world.ask().await).await;
+    let has = async |type_: &str, reason: &str, words: &str| {
+        let binding = home.get(&bindings(), None, "widgets").await.unwrap().unwrap();
+        let mut conditions = binding["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.any(|it| {
+            it["type"] == type_ && it["reason"] == reason && it["message"].as_str().unwrap_or_default().contains(words)
+        })
+    };
+    let words = "APIExportEndpointSlice wild.io does not exist";
+    until("the missing slice is told", async || has("Connected", "APIExportUnavailable", words).await).await;
+    let export =
+        json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": EXPORT}, "spec": {}});
+    home.create(&api_exports(), None, &export).await.unwrap();
+    until("the export offers widgets", async || world.is_offered().await).await;
+    let show = json!({"metadata": {"annotations": {"kube-bind.io/existing-objects": "Show"}}});
+    home.merge_patch(&bindings(), None, "widgets", &show).await.unwrap();
+    let words = "the consumers are workspaces";
+    until("nothing can be shown", async || has("ExistingObjects", "UnknownExistingObjects", words).await).await;
+
+    // The provider has a widget of its own where a copy belongs.
+    let one = world.consumer("one", None).await;
+    world.order("one", "first", "x").await;
+    let namespace = world.until_copied(&one, "first", "x").await["metadata"]["namespace"].as_str().unwrap().to_owned();
+    let theirs =
+        json!({"apiVersion": "wild.io/v1", "kind": "Widget", "metadata": {"name": "db"}, "spec": {"intent": "theirs"}});
+    let there = &world.provider.cluster.client;
+    there.create(&world.widgets()[1], Some(&namespace), &theirs).await.unwrap();
+    world.order("one", "db", "ours").await;
+    let words = format!("widgets.wild.io team/db of workspace {one}");
+    until("the conflict is told", async || has("PermissionClaim", "ClaimConflict", &words).await).await;
+    assert_eq!(world.source("one", "db").await.unwrap()["metadata"].get("finalizers"), None);
 }

@@ -321,18 +321,23 @@ impl World {
 
     /// Binds the provider into the provider's workspace, and waits until the export offers widgets with all claims.
     pub async fn bind(&self) {
-        let home = self.at("prov");
+        until("the konnector has made its CRDs", async || self.ask().await).await;
+        until("the export offers widgets", async || self.is_offered().await).await;
+    }
+
+    /// Creates the binding of the provider, if that is possible yet.
+    pub async fn ask(&self) -> bool {
         let binding = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "metadata": {"name": "widgets"},
             "spec": {"kubeconfigSecretRef": {"namespace": "kube-bind", "name": "provider", "key": "kubeconfig"}}});
-        let bindings = crate::clusters::bindings();
-        until("the konnector has made its CRDs", async || home.create(&bindings, None, &binding).await.is_ok()).await;
-        let claims = 1 + self.shape.claims.as_array().unwrap().len();
-        until("the export offers widgets", async || {
-            let export = home.get(&api_exports(), None, EXPORT).await.unwrap().unwrap();
-            let count = |field: &str| export["spec"][field].as_array().map_or(0, Vec::len);
-            count("resources") == 1 && count("permissionClaims") == claims
-        })
-        .await;
+        let created = self.at("prov").create(&crate::clusters::bindings(), None, &binding).await;
+        created.is_ok() || created.is_err_and(|error| error.is_already_exists())
+    }
+
+    /// Whether the export offers widgets with all claims.
+    pub async fn is_offered(&self) -> bool {
+        let export = self.at("prov").get(&api_exports(), None, EXPORT).await.unwrap().unwrap();
+        let count = |field: &str| export["spec"][field].as_array().map_or(0, Vec::len);
+        count("resources") == 1 && count("permissionClaims") == 1 + self.shape.claims.as_array().unwrap().len()
     }
 
     /// Widgets of consumers, and of the provider.

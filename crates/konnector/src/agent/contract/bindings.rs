@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carrick_bind_api::existing::{Existing, UnknownExisting};
+use carrick_bind_api::conditions;
+use carrick_bind_api::existing::{Existing, ExistingError};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::{
@@ -34,7 +35,7 @@ pub(super) struct SeenBinding {
     schemas: Seen<BTreeMap<String, BoundSchema>>,
     request: Option<ApiServiceExportRequest>,
     crds: BTreeMap<String, Value>,
-    pub existing: Result<Existing, UnknownExisting>,
+    pub existing: Result<Existing, ExistingError>,
 }
 
 impl Session {
@@ -71,7 +72,10 @@ impl Session {
     }
 
     async fn bind(&mut self, mut binding: ApiServiceBinding, state: &ContractState, now: Timestamp) -> Outcome {
-        let Some(seen) = self.look(&binding, state).await else { return Outcome::failure() };
+        let seen = match self.look(&binding, state).await {
+            Ok(seen) => seen,
+            Err(problem) => return self.tell_unread(binding, problem, now).await,
+        };
         if let Some(outcome) = self.pin(&binding, &seen).await {
             return outcome;
         }
@@ -124,8 +128,25 @@ impl Session {
         outcome
     }
 
-    /// What is known of a binding; nothing if this cluster does not answer.
-    pub async fn look(&self, binding: &ApiServiceBinding, state: &ContractState) -> Option<SeenBinding> {
+    /// Tells that it cannot be read what is here. A server that does not answer would not take that either; an export that is missing is told.
+    async fn tell_unread(&self, mut binding: ApiServiceBinding, problem: String, now: Timestamp) -> Outcome {
+        let mut outcome = Outcome::failure();
+        if self.context.local.export.is_none() {
+            return outcome;
+        }
+        let before = binding.status.clone();
+        let condition = BindingProblem::ExportUnavailable { problem }.condition();
+        conditions::set(&mut binding.status.conditions, condition, now);
+        conditions::summarize(&mut binding.status.conditions, now);
+        if binding.status != before {
+            let name = binding.metadata.name.clone();
+            outcome.add(written(self.context.writer.status(&binding).await, "APIServiceBinding", &name));
+        }
+        outcome
+    }
+
+    /// What is known of a binding, or why this cluster does not tell what is here.
+    pub async fn look(&self, binding: &ApiServiceBinding, state: &ContractState) -> Result<SeenBinding, String> {
         let name = &binding.metadata.name;
         let pin = state.contract.as_ref().map(|contract| pin::decide(binding, contract)).map_err(Clone::clone);
         let cache = &self.provider.exports;
@@ -147,9 +168,13 @@ impl Session {
         let names: Vec<String> = resources.iter().map(ExportedResource::bound_schema_name).collect();
         let schemas = self.schemas(&names);
         let crds = self.context.local.crds(names).await;
-        let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read.")).ok()?;
+        let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read."))?;
         let existing = existing::of_binding(binding, &self.context.local.bundles_of(&self.at));
-        Some(SeenBinding { pin, export, schemas, request, crds, existing })
+        let existing = existing.and_then(|existing| match &self.context.local.export {
+            Some(_) if existing.makes_objects() => Err(ExistingError::ManyConsumers(existing.to_string())),
+            _ => Ok(existing),
+        });
+        Ok(SeenBinding { pin, export, schemas, request, crds, existing })
     }
 
     /// Those of these BoundSchemas that exist. Others are not read: schemas are large, and a contract may have hundreds.

@@ -41,7 +41,7 @@ impl Session {
         if [&provider.cluster_bindings, &provider.exports, &provider.schemas].iter().any(|cache| cache.is_pending()) {
             return Outcome::default();
         }
-        let Some(seen) = self.look(&binding, state).await else { return Outcome::failure() };
+        let Ok(seen) = self.look(&binding, state).await else { return Outcome::failure() };
         let keeps = binding.metadata.annotation(KEEP_COPIES) == Some("true");
         let copies = match (&seen.pin, &seen.export) {
             (Ok(Pin::Other(change)), _) => Seen::Unknown(change.to_string()),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::consumers::{Consumers, Place};
 use super::hub::Hub;
+use super::key::{Item, WorkKey};
 use super::layout::WatchId;
 use super::outcome::Outcome;
 use crate::agent::workspaces::Workspaces;
@@ -30,6 +31,20 @@ impl Hub {
                 workspaces.endpoint_of(cluster).is_some_and(|endpoint| watched.store.has_synced(&endpoint))
             }
             _ => watched.store.is_synced(),
+        }
+    }
+
+    /// A piece of work in words, with the workspace and the real names if there are many.
+    pub fn shown(&self, key: &WorkKey) -> String {
+        let (Item::Object(flat) | Item::Claimed(flat)) = &key.item else { return key.to_string() };
+        let layout = self.layout();
+        let watched = layout.apis.get(&key.lane).map(|api| &api.consumer);
+        let watched = watched.or_else(|| layout.claimed.get(&key.lane).map(|kind| &kind.consumer));
+        let found = watched.and_then(|id| self.watched(id)?.store.get(flat));
+        let tenant = found.as_ref().map(tenant_of).or_else(|| self.tenant_by_namespace(flat));
+        match tenant.filter(|_| self.flat.is_some()) {
+            Some(Tenant { cluster, key: real }) => format!("{} {real} of workspace {cluster}", key.lane),
+            None => key.to_string(),
         }
     }
 

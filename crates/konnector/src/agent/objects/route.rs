@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::claims::NamedObject;
 use carrick_bind_api::mapping::{ObjectKey, ServiceNamespaces};
+use carrick_client::Object;
 use carrick_multicluster::{ClusterName, Priority, Reason};
 use carrick_sync::Role;
 
@@ -123,7 +124,7 @@ impl Hub {
                 // What is read under the lock cannot be older than what was noted before.
                 let mut named = claim.named.lock();
                 let object = watched.store.get(key);
-                let value = object.as_ref().map(|object| object.value());
+                let value = object.as_ref().map(Object::value);
                 let named = named.entry(self.share(key).to_owned()).or_default();
                 let cluster = object.map(|object| object.cluster.to_string());
                 let news = named.update(place, reference, key, value.as_ref());

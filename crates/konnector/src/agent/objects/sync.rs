@@ -32,7 +32,8 @@ pub(super) async fn work(hub: Arc<Hub>) {
 }
 
 fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
-    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{key}: {words}") });
+    let problem =
+        |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{}: {words}", hub.shown(key)) });
     match done {
         Ok(Outcome::Again) if hub.another_round(key) => {
             hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
@@ -60,7 +61,7 @@ fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Tr
             lease.done();
         }
         Err(Trouble::Failed { words, cause }) => {
-            tracing::warn!(object = %key, problem = words, "An object cannot be synced.");
+            tracing::warn!(object = hub.shown(key), problem = words, "An object cannot be synced.");
             hub.set_problem(key, problem(false, &words));
             match cause {
                 Some(cause) => lease.wait_for(&cause),

@@ -343,7 +343,7 @@ fn what_becomes_of_objects_is_told_once_and_one_bad_object_spoils_nothing() {
 fn a_word_that_nobody_knows_is_told_with_those_that_there_are_and_stops_nothing() {
     let mut world = World::new();
     world.settle();
-    let told = |binding: &ApiServiceBinding, existing: &Result<Existing, UnknownExisting>| {
+    let told = |binding: &ApiServiceBinding, existing: &Result<Existing, ExistingError>| {
         let plan = decide(&BindingView {
             binding,
             contract: Ok("c-1"),

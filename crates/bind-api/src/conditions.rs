@@ -31,6 +31,8 @@ pub const PERMISSION_CLAIM: &str = "PermissionClaim";
 pub const DRAINED: &str = "Drained";
 /// APIServiceBinding (ours): every object is in sync. It is there only while one is not, and says nothing about `Ready`.
 pub const OBJECTS_SYNCED: &str = "ObjectsSynced";
+/// APIServiceBinding (ours): it is known what becomes of objects that the provider had before. It is there only while that is not so.
+pub const EXISTING_OBJECTS: &str = "ExistingObjects";
 /// ClusterBinding: the konnector's version is known.
 pub const VALID_VERSION: &str = "ValidVersion";
 /// ClusterBinding: the konnector is there.

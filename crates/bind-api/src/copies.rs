@@ -11,10 +11,12 @@
 use carrick_kcp::meta::OwnerReference;
 use serde_json::{Map, Value, json};
 
+use crate::existing::ADOPTED_ANNOTATION;
 use crate::mapping::ObjectKey;
 use crate::names::{
-    CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION, KCP_CLAIM_LABEL,
-    KCP_CLUSTER_ANNOTATION, OWNER_LABEL, Owner, PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION,
+    CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAME_ANNOTATION, CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION,
+    CONTRACT_ANNOTATION, KCP_CLAIM_LABEL, KCP_CLUSTER_ANNOTATION, OWNER_LABEL, Owner, PROVIDER_NAMESPACE_ANNOTATION,
+    PROVIDER_UID_ANNOTATION,
 };
 
 /// Whose an object on the provider is.
@@ -65,7 +67,7 @@ pub fn for_provider(source: &Value, at: &ObjectKey, contract: &str, owner: Optio
     copy
 }
 
-/// The copy on the consumer of a provider's object, without its status. Only claimed objects travel this way.
+/// The copy on the consumer of a provider's object, without its status. Claimed objects travel this way, and those that are shown or adopted.
 pub fn for_consumer(source: &Value, at: &ObjectKey, contract: &str) -> Value {
     let mut copy = stripped(source, at);
     let namespace = source["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -116,6 +118,9 @@ fn is_mark(annotation: &str) -> bool {
         CONSUMER_UID_ANNOTATION,
         PROVIDER_NAMESPACE_ANNOTATION,
         PROVIDER_UID_ANNOTATION,
+        CONSUMER_CLUSTER_ANNOTATION,
+        CONSUMER_NAME_ANNOTATION,
+        ADOPTED_ANNOTATION,
         // What kubectl remembers of the source repeats all of it, Secrets included.
         "kubectl.kubernetes.io/last-applied-configuration",
     ]

@@ -43,6 +43,7 @@ pub mod clock;
 pub mod conditions;
 pub mod copies;
 pub mod crds;
+pub mod existing;
 pub mod heartbeat;
 pub mod identity;
 pub mod kinds;

@@ -15,6 +15,10 @@ pub const CONTRACT_ANNOTATION: &str = "kube-bind.io/cluster-namespace";
 pub const CONSUMER_NAMESPACE_ANNOTATION: &str = "kube-bind.io/consumer-namespace";
 /// Annotation of a copy on the provider: the uid of its source.
 pub const CONSUMER_UID_ANNOTATION: &str = "kube-bind.io/consumer-uid";
+/// Annotation of a copy on the provider, and of an APIServiceNamespace, whose source is in a workspace of an APIExport (ours): the logical cluster.
+pub const CONSUMER_CLUSTER_ANNOTATION: &str = "kube-bind.io/consumer-cluster";
+/// Annotation of such a copy (ours): the name of its source.
+pub const CONSUMER_NAME_ANNOTATION: &str = "kube-bind.io/consumer-name";
 /// Annotation of an object on the consumer: the namespace of its other half on the provider.
 pub const PROVIDER_NAMESPACE_ANNOTATION: &str = "kube-bind.io/provider-namespace";
 /// Annotation of an object on the consumer: the uid of its other half on the provider.

@@ -3,8 +3,9 @@
 //! Reasons that kube-bind has are called as there; those that it lacks are marked as ours.
 
 use crate::conditions::{
-    CONNECTED, CONSUMER_IN_SYNC, Condition, DRAINED, EXPORTS_READY, HEALTHY, HEARTBEATING, INFORMERS_SYNCED,
-    OBJECTS_SYNCED, PERMISSION_CLAIM, PROVIDER_IN_SYNC, SCHEMA_IN_SYNC, SECRET_VALID, SYNCED, Severity, VALID_VERSION,
+    CONNECTED, CONSUMER_IN_SYNC, Condition, DRAINED, EXISTING_OBJECTS, EXPORTS_READY, HEALTHY, HEARTBEATING,
+    INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM, PROVIDER_IN_SYNC, SCHEMA_IN_SYNC, SECRET_VALID, SYNCED,
+    Severity, VALID_VERSION,
 };
 
 /// Declares an enum of problems with the condition, reason and severity of each.
@@ -142,6 +143,11 @@ problems! {
             /// What the server said.
             problem,
         },
+        /// The APIExport that APIs should be offered in cannot be used (ours).
+        ExportUnavailable(CONNECTED, "APIExportUnavailable", Error, "APIs cannot be offered to workspaces: {problem}") {
+            /// What is wrong with it.
+            problem,
+        },
         /// An export of this name at another provider has the binding (ours).
         NameClash(CONNECTED, "NameClash", Error,
             "APIServiceExport {export} of contract namespace {contract} has no binding of its own: this one belongs to another provider") {
@@ -183,6 +189,11 @@ problems! {
         ObjectsFailing(OBJECTS_SYNCED, "ObjectsFailing", Warning, "{problems}") {
             /// Which ones, and why.
             problems,
+        },
+        /// Nobody knows what should become of objects that the provider had before (ours).
+        ExistingUnknown(EXISTING_OBJECTS, "UnknownExistingObjects", Error, "{problem}") {
+            /// What the annotation says, and what it may say.
+            problem,
         },
         /// The binding is being deleted, and that takes its time (ours).
         Draining(DRAINED, "Draining", Info, "{progress}") {

@@ -30,6 +30,11 @@ pub trait Agent: Sync {
     /// Under which names it has written fields other than by an apply.
     fn writers(&self) -> &[&str];
 
+    /// Whether fields that others have written so far become its own with the first apply, because it has adopted the object.
+    fn takes_all_fields(&self) -> bool {
+        false
+    }
+
     /// Whether errors about objects of this kind must not quote the server.
     fn is_confidential(&self, kind: &ApiKind) -> bool;
 

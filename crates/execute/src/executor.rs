@@ -193,7 +193,10 @@ impl<A: Agent> Executor<'_, A> {
                 return Err(StepError::Stale(at.to_string()));
             };
             let entries = live["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let writers: Vec<&str> = self.agent.writers().iter().copied().chain([manager.as_str()]).collect();
+            let mut writers: Vec<&str> = self.agent.writers().iter().copied().chain([manager.as_str()]).collect();
+            if self.agent.takes_all_fields() {
+                writers.extend(entries.iter().filter_map(|entry| entry["manager"].as_str()));
+            }
             if let Some(entries) = turned_over(entries, &writers, &manager) {
                 let version = &object["metadata"]["resourceVersion"];
                 let patch = json!([

@@ -15,12 +15,14 @@ pub mod health;
 pub mod metrics;
 pub mod objects;
 pub mod roles;
+pub mod workspaces;
 pub mod writer;
 
 mod bell;
 mod context;
 mod contract;
 mod contracts;
+mod export;
 mod http;
 mod install;
 mod kubeconfig;
@@ -121,7 +123,7 @@ async fn work(
     let end = stop.child_token();
     let _end = end.clone().drop_guard();
     let cluster_uid = own_uid(&client).await;
-    let local = Local::start(client, &end);
+    let local = Local::start(client, config.export.as_deref(), &end);
     health.follow(&local);
     let context = Context::new(local, Arc::clone(metrics), config.polling, cluster_uid);
     contracts::run(Arc::new(context), end).await;

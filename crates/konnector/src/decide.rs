@@ -4,6 +4,8 @@ pub mod binding;
 pub mod bundle;
 pub mod claims;
 pub mod contract;
+pub mod existing;
+pub mod export;
 #[cfg(test)]
 mod model;
 pub mod namespaces;
@@ -11,6 +13,8 @@ pub mod objects;
 pub mod pin;
 pub mod roles;
 mod seen;
+pub mod tenant_namespaces;
+pub mod tenants;
 pub mod unbind;
 
 pub use seen::Seen;

@@ -38,9 +38,10 @@ async fn run(options: Options) -> anyhow::Result<()> {
 
 async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
     let subject = roles.subject();
+    let slice = roles.apiexport_endpointslice_ref.as_deref();
     let mut all = decide::roles::base(&subject);
     if !roles.base_only {
-        all.extend(agent::roles::of_cluster(&roles.server()?.client(), &subject).await?);
+        all.extend(agent::roles::of_cluster(&roles.server()?.client(), &subject, slice).await?);
     }
     let texts = all.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
     let text: String = texts.iter().flat_map(|role| ["---\n", role.trim_end(), "\n"]).collect();

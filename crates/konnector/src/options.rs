@@ -24,6 +24,10 @@ pub struct Options {
     /// Where to serve /healthz, /readyz and /metrics; 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = ":8090")]
     pub server_address: String,
+    /// APIExportEndpointSlice of this workspace of kcp: the workspaces that bind its APIExport become the consumers, and APIs of providers are
+    /// offered there instead of becoming CRDs here
+    #[arg(long, value_name = "NAME")]
+    pub apiexport_endpointslice_ref: Option<String>,
     /// How often providers are looked at even if no watch reports a change
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = positive)]
     pub provider_polling_interval: Duration,
@@ -77,6 +81,9 @@ pub struct Roles {
     /// Namespace of the ServiceAccount
     #[arg(long, value_name = "NAMESPACE", default_value = KONNECTOR_NAMESPACE)]
     namespace: String,
+    /// APIExportEndpointSlice of a konnector that serves the workspaces of an APIExport
+    #[arg(long, value_name = "NAME")]
+    pub apiexport_endpointslice_ref: Option<String>,
     /// The base role only, without looking at the cluster
     #[arg(long)]
     pub base_only: bool,
@@ -110,6 +117,7 @@ impl Options {
             server: self.cluster.open()?,
             lease: Some(lease),
             server_address: address,
+            export: self.apiexport_endpointslice_ref.clone(),
             polling: self.provider_polling_interval,
         })
     }

@@ -6,6 +6,8 @@
 mod claims;
 #[path = "objects/ends.rs"]
 mod ends;
+#[path = "objects/existing.rs"]
+mod existing;
 #[path = "objects/kills.rs"]
 mod kills;
 #[path = "objects/lives.rs"]

@@ -14,6 +14,8 @@ mod bind;
 mod bundle;
 #[path = "scenarios/contract.rs"]
 mod contract;
+#[path = "scenarios/existing.rs"]
+mod existing;
 #[path = "scenarios/faults.rs"]
 mod faults;
 #[path = "scenarios/input.rs"]

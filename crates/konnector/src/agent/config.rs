@@ -13,6 +13,8 @@ pub struct KonnectorConfig {
     pub lease: Option<LeaseConfig>,
     /// Where probes and metrics are served; nowhere if it is left out.
     pub server_address: Option<String>,
+    /// The APIExportEndpointSlice whose workspaces are the consumers; without it the cluster itself is the consumer.
+    pub export: Option<String>,
     /// How often contracts are looked at if nothing happens.
     pub polling: Duration,
 }

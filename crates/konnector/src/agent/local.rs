@@ -6,14 +6,15 @@ use std::sync::Arc;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
 use carrick_bind_api::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, SecretKeyReference};
+use carrick_client::Client;
 use carrick_client::watch::WatchOptions;
-use carrick_client::{Client, Error};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
 use super::cache::Cache;
+use super::export::Export;
 use super::resources;
 use crate::decide::Seen;
 
@@ -35,6 +36,8 @@ pub struct Local {
     labelled: Arc<Cache>,
     /// Secrets that bindings and bundles name: no other one is looked at.
     secrets: Mutex<BTreeMap<(String, String), Watched>>,
+    /// The APIExport that takes the place of CRDs, if workspaces are the consumers.
+    pub export: Option<Arc<Export>>,
     stop: CancellationToken,
 }
 
@@ -43,7 +46,7 @@ type Watched = (Arc<Cache>, CancellationToken);
 
 impl Local {
     /// Begins to watch.
-    pub fn start(client: Client, stop: &CancellationToken) -> Arc<Self> {
+    pub fn start(client: Client, slice: Option<&str>, stop: &CancellationToken) -> Arc<Self> {
         let bell = Bell::default();
         let follow = |what: &str, client: Client, resource, options| {
             let cache = Cache::new(what, &bell);
@@ -63,6 +66,7 @@ impl Local {
             labelled: follow("labelled Secrets", client.clone(), resources::secrets(), label),
             whole: Mutex::default(),
             secrets: Mutex::default(),
+            export: slice.map(|slice| Export::start(&client, slice, &bell, stop)),
             stop: stop.clone(),
             bell,
             client,
@@ -73,6 +77,7 @@ impl Local {
     pub fn has_synced(&self) -> bool {
         // Labelled Secrets are a convenience: without them bindings work all the same.
         [&self.bindings, &self.bundles, &self.crds].iter().all(|cache| cache.has_synced())
+            && self.export.as_ref().is_none_or(|export| export.has_synced())
     }
 
     /// The bindings of a kubeconfig.
@@ -147,7 +152,10 @@ impl Local {
     }
 
     /// Those of these CRDs that exist, each as a whole.
-    pub async fn crds(&self, names: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, Value>, Error> {
+    pub async fn crds(&self, names: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, Value>, String> {
+        if let Some(export) = &self.export {
+            return export.crds(names).await;
+        }
         let mut found = BTreeMap::new();
         for name in names {
             let Seen::Present(known) = self.crds.get("", &name) else {
@@ -158,10 +166,12 @@ impl Local {
             let current = |crd: &Arc<Value>| crd["metadata"]["resourceVersion"] == *known.resource_version;
             let whole = match kept.filter(current) {
                 Some(whole) => whole,
-                None => match self.client.get(&resources::crds(), None, &name).await? {
-                    Some(crd) => Arc::new(crd),
-                    None => continue,
-                },
+                None => {
+                    match self.client.get(&resources::crds(), None, &name).await.map_err(|error| error.to_string())? {
+                        Some(crd) => Arc::new(crd),
+                        None => continue,
+                    }
+                }
             };
             self.whole.lock().insert(name.clone(), Arc::clone(&whole));
             found.insert(name, Value::clone(&whole));
@@ -171,6 +181,9 @@ impl Local {
 
     /// Names of the CRDs that a binding owns.
     pub fn crds_of(&self, binding: &ApiServiceBinding) -> Seen<Vec<(String, String)>> {
+        if let Some(export) = &self.export {
+            return export.crds_of(binding);
+        }
         if let Some(why) = self.crds.unknown() {
             return Seen::Unknown(why);
         }

@@ -12,6 +12,7 @@
 //! something else is not there.
 
 mod claimed;
+mod consumers;
 mod execute;
 mod hub;
 mod key;
@@ -19,11 +20,13 @@ mod layout;
 mod namespaces;
 mod observer;
 mod outcome;
+mod place;
 mod pump;
 mod report;
 mod route;
 mod store;
 mod sync;
+mod tenant_namespaces;
 mod wanted;
 
 use std::sync::Arc;
@@ -37,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use hub::Hub;
 
 pub use crate::decide::objects::SyncMode;
+pub use consumers::Consumers;
 pub use observer::WriteObserver;
 pub use wanted::{Told, ToldBinding, Wanted, WantedBinding};
 
@@ -45,8 +49,8 @@ const WORKERS: usize = 32;
 
 /// Everything that is synced with one contract: one consumer cluster, one provider kubeconfig.
 pub struct ContractSync {
-    /// The cluster of the konnector.
-    pub consumer: Client,
+    /// The cluster of the konnector, or the workspaces of an APIExport.
+    pub consumers: Consumers,
     /// The cluster of the provider.
     pub provider: Client,
     /// The contract: a namespace on the provider.
@@ -63,9 +67,8 @@ impl ContractSync {
         told: watch::Sender<Arc<Told>>,
         stop: CancellationToken,
     ) {
-        let consumer = self.consumer.writing_as(FIELD_MANAGER);
         let provider = self.provider.writing_as(FIELD_MANAGER);
-        let hub = Arc::new(Hub::new(consumer, provider, self.contract, self.metrics));
+        let hub = Arc::new(Hub::new(self.consumers.writing(), provider, self.contract, self.metrics));
         // Whoever drops this future ends all tasks with it.
         let mut tasks = JoinSet::new();
         for _ in 0..WORKERS {

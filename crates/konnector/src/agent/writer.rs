@@ -23,6 +23,12 @@ impl Writer {
         Self { client, side, metrics }
     }
 
+    /// Writes to another cluster of the same side.
+    #[must_use]
+    pub fn at(&self, client: Client) -> Self {
+        Self { client, ..self.clone() }
+    }
+
     /// The client.
     pub fn client(&self) -> &Client {
         &self.client

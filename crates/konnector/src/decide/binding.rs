@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use carrick_bind_api::claims::Claim;
 use carrick_bind_api::conditions::{
-    self, CONNECTED, Condition, HEARTBEATING, INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM, SCHEMA_IN_SYNC,
-    SECRET_VALID,
+    self, CONNECTED, Condition, EXISTING_OBJECTS, HEARTBEATING, INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM,
+    SCHEMA_IN_SYNC, SECRET_VALID,
 };
+use carrick_bind_api::existing::{Existing, ExistingError};
 use carrick_bind_api::identity::ContractError;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::mapping::KeyMapping;
@@ -38,6 +39,8 @@ pub struct BindingView<'a> {
     pub changed: Option<&'a ContractError>,
     /// How the last heartbeat went.
     pub heartbeat: Option<&'a Result<(), BindingProblem>>,
+    /// What becomes of objects that the provider had before, or why nobody knows.
+    pub existing: &'a Result<Existing, ExistingError>,
     /// What is known of its objects.
     pub objects: Option<ObjectsView<'a>>,
     /// What the server said to CRDs that were written last time, by name.
@@ -142,6 +145,13 @@ pub fn decide(view: &BindingView<'_>) -> BindingPlan {
     if let Some(heartbeat) = view.heartbeat {
         let condition = heartbeat.as_ref().map_or_else(BindingProblem::condition, |()| Condition::holds(HEARTBEATING));
         conditions::set(&mut status.conditions, condition, view.now);
+    }
+    match view.existing {
+        Ok(_) => conditions::remove(&mut status.conditions, EXISTING_OBJECTS),
+        Err(error) => {
+            let problem = BindingProblem::ExistingUnknown { problem: error.to_string() };
+            conditions::set(&mut status.conditions, problem.condition(), view.now);
+        }
     }
     objects(view, &mut status.conditions);
     summarize(&mut status.conditions, view.now);

@@ -8,14 +8,12 @@ use std::sync::Arc;
 use carrick_bind_api::claims::{ClaimConflict, Side, Verdict, verdict};
 use carrick_bind_api::copies::{self, Ownership, annotation, labelled_owner, uid};
 use carrick_bind_api::mapping::ObjectKey;
-use carrick_bind_api::names::{
-    CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION, OWNER_LABEL, Owner, PROVIDER_UID_ANNOTATION,
-};
+use carrick_bind_api::names::{CONSUMER_UID_ANNOTATION, OWNER_LABEL, Owner};
 use carrick_sync::object::is_deleting;
 use carrick_sync::{ApiKind, Dependents, ObjectAddress, Role, StatusFlow, Step, delete};
 use serde_json::{Value, json};
 
-use super::objects::{CONSUMER, Confirm, CopyLink, Noted, ObjectPlan, PROVIDER, SyncMode, address, trace};
+use super::objects::{CONSUMER, Confirm, CopyLink, Noted, ObjectPlan, PROVIDER, SyncMode, address, is_mirror, trace};
 
 /// What a claimed object is decided on.
 #[derive(Clone, Debug)]
@@ -26,6 +24,8 @@ pub struct ClaimedView<'a> {
     pub contract: &'a str,
     /// Its key on the consumer.
     pub key: &'a ObjectKey,
+    /// Its logical cluster, if there are many.
+    pub cluster: Option<&'a str>,
     /// Its key on the provider; none as long as no namespace is assigned there.
     pub provider_key: Option<&'a ObjectKey>,
     /// The consumer's object.
@@ -85,11 +85,7 @@ pub fn is_copy(object: &Value, side: Role, contract: &str) -> bool {
             copies::ownership(object, contract) == Ownership::Ours
                 && annotation(object, CONSUMER_UID_ANNOTATION).is_some()
         }
-        Role::Consumer => {
-            labelled_owner(object) == Some(Owner::Provider)
-                && annotation(object, PROVIDER_UID_ANNOTATION).is_some()
-                && annotation(object, CONTRACT_ANNOTATION) == Some(contract)
-        }
+        Role::Consumer => is_mirror(object, contract),
     }
 }
 
@@ -151,7 +147,16 @@ impl ClaimedView<'_> {
             return deleted(copy_at, copy, None);
         }
         let labelled = Some(owner);
-        let link = CopyLink { contract: self.contract, owner: None, source_at, copy_at, labelled, held: false };
+        let link = CopyLink {
+            contract: self.contract,
+            owner: None,
+            source_at,
+            copy_at,
+            labelled,
+            held: false,
+            shows_status: false,
+            tenant: self.cluster,
+        };
         link.kept(source, copy, StatusFlow::None, self.noted)
     }
 }

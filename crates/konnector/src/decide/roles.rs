@@ -3,6 +3,7 @@
 //! The base role lets it read bindings, make CRDs and keep its Lease. What it does beyond that follows from bindings, so each binding has a role of
 //! its own, made from its status: the objects of its APIs, its CRDs by name, what its provider claims, and the Secret with its kubeconfig.
 
+use carrick_bind_api::existing::Existing;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE, GROUP};
 use carrick_bind_api::names::{KONNECTOR_NAMESPACE, bound_schema_name};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, SecretKeyReference};
@@ -58,15 +59,18 @@ pub fn base(subject: &Subject) -> Vec<Value> {
 }
 
 /// What the konnector needs for one binding, as far as its status says what is bound.
-pub fn of_binding(binding: &ApiServiceBinding, subject: &Subject) -> Vec<Value> {
+pub fn of_binding(binding: &ApiServiceBinding, existing: Existing, subject: &Subject) -> Vec<Value> {
     let name = format!("{BASE}-{}", binding.metadata.name);
     let mut rules = Vec::new();
     let mut crds = Vec::new();
     for bound in &binding.status.bound_schemas {
         let (group, resource) = (&bound.group, &bound.resource);
         crds.push(bound_schema_name(group, resource));
-        rules.push(json!({"apiGroups": [group], "resources": [resource],
-            "verbs": ["get", "list", "watch", "update", "patch"]}));
+        let mut verbs = vec!["get", "list", "watch", "update", "patch"];
+        if existing.makes_objects() {
+            verbs.extend(["create", "delete"]);
+        }
+        rules.push(json!({"apiGroups": [group], "resources": [resource], "verbs": verbs}));
         rules.push(json!({"apiGroups": [group], "resources": [format!("{resource}/status")],
             "verbs": ["get", "update", "patch"]}));
     }
@@ -81,6 +85,22 @@ pub fn of_binding(binding: &ApiServiceBinding, subject: &Subject) -> Vec<Value> 
     let mut roles = if rules.is_empty() { Vec::new() } else { cluster_role(&name, subject, &rules) };
     roles.extend(of_secret(&name, &binding.spec.kubeconfig_secret_ref, subject));
     roles
+}
+
+/// What the konnector needs to serve the workspaces of an APIExport: to list schemas in it, to follow its slice, and to work through its virtual
+/// workspace.
+pub fn of_export(slice: &str, export: &str, subject: &Subject) -> Vec<Value> {
+    let (read, group) = (["get", "list", "watch"], "apis.kcp.io");
+    let rules = [
+        json!({"nonResourceURLs": ["/"], "verbs": ["access"]}),
+        json!({"apiGroups": [group], "resources": ["apiexportendpointslices"], "resourceNames": [slice], "verbs": read}),
+        json!({"apiGroups": [group], "resources": ["apiexports"], "resourceNames": [export],
+            "verbs": ["get", "list", "watch", "update"]}),
+        json!({"apiGroups": [group], "resources": ["apiexports/content"], "resourceNames": [export], "verbs": ["*"]}),
+        json!({"apiGroups": [group], "resources": ["apiresourceschemas"],
+            "verbs": ["get", "list", "watch", "create", "delete"]}),
+    ];
+    cluster_role(&format!("{BASE}-export"), subject, &rules)
 }
 
 /// What the konnector needs for a kubeconfig; those in its own namespace it may read anyway.
@@ -151,14 +171,24 @@ mod tests {
     fn a_binding_adds_its_apis_its_crds_its_claims_and_its_secret() {
         let mut binding = ApiServiceBinding::new("b");
         binding.spec.kubeconfig_secret_ref = SecretKeyReference::new("elsewhere", "provider", "kubeconfig");
-        assert_eq!(of_binding(&binding, &subject()).len(), 2, "nothing is bound yet, but the Secret has to be read");
+        assert_eq!(
+            of_binding(&binding, Existing::Leave, &subject()).len(),
+            2,
+            "nothing is bound yet, but the Secret has to be read"
+        );
         binding.status.bound_schemas = vec![BoundSchemaReference::new("wild.io", "sheriffs")];
         binding.status.permission_claims = vec![PermissionClaim::new("", "configmaps", Selector::default())];
-        let roles = of_binding(&binding, &subject());
+        let roles = of_binding(&binding, Existing::Leave, &subject());
         let kinds: Vec<_> = roles.iter().map(|role| role["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]);
         assert_eq!(roles[0]["rules"][2]["resourceNames"], json!(["sheriffs.wild.io"]));
         assert_eq!(roles[0]["rules"][3]["resources"], json!(["configmaps"]));
         assert_eq!(roles[2]["rules"][0]["resourceNames"], json!(["provider"]));
+        // Only who shows or adopts objects creates and deletes some here.
+        assert!(!roles[0]["rules"][0]["verbs"].to_string().contains("create"));
+        for existing in [Existing::Show, Existing::Adopt] {
+            let verbs = of_binding(&binding, existing, &subject())[0]["rules"][0]["verbs"].to_string();
+            assert!(verbs.contains("create") && verbs.contains("delete"), "{verbs}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use carrick_bind_api::carrick_kcp::apis::v1alpha1::ResourceScope;
 use carrick_bind_api::claims::Claim;
+use carrick_bind_api::existing::Existing;
 use carrick_bind_api::kinds::{API_SERVICE_NAMESPACE, GROUP, VERSION};
 use carrick_bind_api::mapping::KeyMapping;
 use carrick_bind_api::schema::SyncedApi;
@@ -66,6 +67,8 @@ pub struct World {
     pub there: Client,
     pub shape: Shape,
     pub wanted: watch::Sender<Arc<Wanted>>,
+    /// What becomes of widgets that the provider had before.
+    pub existing: Existing,
     pub konnector: Option<Running>,
     backend: Option<JoinHandle<()>>,
 }
@@ -189,6 +192,7 @@ impl World {
             here,
             there,
             shape,
+            existing: Existing::Leave,
             wanted: watch::Sender::new(Arc::default()),
             konnector: None,
             backend,
@@ -264,6 +268,7 @@ impl World {
                 claims: claims.iter().map(compile).collect(),
             },
             mode,
+            existing: self.existing,
         }
     }
 
@@ -271,7 +276,7 @@ impl World {
     pub fn start(&mut self) {
         let (told, listen) = watch::channel(Arc::default());
         let sync = ContractSync {
-            consumer: client(&self.consumer, KONNECTOR),
+            consumers: client(&self.consumer, KONNECTOR).into(),
             provider: client(&self.provider, KONNECTOR),
             contract: CONTRACT.to_owned(),
             metrics: Arc::new(()),

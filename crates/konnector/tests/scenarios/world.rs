@@ -46,7 +46,7 @@ impl World {
 
     pub fn config(&self) -> KonnectorConfig {
         let server = Server::from_kubeconfig_yaml(&self.consumer.kubeconfig(KONNECTOR)).unwrap();
-        KonnectorConfig { server, lease: None, server_address: None, polling: Duration::from_secs(15) }
+        KonnectorConfig { server, lease: None, server_address: None, export: None, polling: Duration::from_secs(15) }
     }
 
     pub async fn start_konnector(&mut self) {
@@ -190,7 +190,7 @@ async fn write_role(client: &Client, role: &Value) {
 async fn grant(client: Client) {
     let mut events = std::pin::pin!(watch(client.clone(), bindings(), WatchOptions::default()));
     while events.next().await.is_some() {
-        for role in agent::roles::of_cluster(&client, &subject()).await.unwrap_or_default() {
+        for role in agent::roles::of_cluster(&client, &subject(), None).await.unwrap_or_default() {
             write_role(&client, &role).await;
         }
     }

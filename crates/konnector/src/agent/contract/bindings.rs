@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use carrick_bind_api::conditions;
+use carrick_bind_api::existing::{Existing, ExistingError};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::{
@@ -19,6 +21,7 @@ use crate::agent::objects::{SyncMode, WantedBinding};
 use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, decide};
+use crate::decide::existing;
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
 use crate::decide::unbind::BINDING_FINALIZER;
 
@@ -32,6 +35,7 @@ pub(super) struct SeenBinding {
     schemas: Seen<BTreeMap<String, BoundSchema>>,
     request: Option<ApiServiceExportRequest>,
     crds: BTreeMap<String, Value>,
+    pub existing: Result<Existing, ExistingError>,
 }
 
 impl Session {
@@ -68,7 +72,10 @@ impl Session {
     }
 
     async fn bind(&mut self, mut binding: ApiServiceBinding, state: &ContractState, now: Timestamp) -> Outcome {
-        let Some(seen) = self.look(&binding, state).await else { return Outcome::failure() };
+        let seen = match self.look(&binding, state).await {
+            Ok(seen) => seen,
+            Err(problem) => return self.tell_unread(binding, problem, now).await,
+        };
         if let Some(outcome) = self.pin(&binding, &seen).await {
             return outcome;
         }
@@ -98,7 +105,11 @@ impl Session {
             if sync.apis.is_empty() && sync.claims.is_empty() {
                 self.wanted.remove(&name);
             } else if ready || self.wanted.contains_key(&name) {
-                self.wanted.insert(name.clone(), wanted(&export, sync, SyncMode::Keep));
+                // A word that nobody knows changes nothing.
+                let before = self.wanted.get(&name).map(|wanted| wanted.existing);
+                let existing = seen.existing.as_ref().ok().copied().or(before).unwrap_or_default();
+                let wanted = WantedBinding { existing, ..wanted(&export, sync, SyncMode::Keep) };
+                self.wanted.insert(name.clone(), wanted);
             }
         }
         if let Some(status) = plan.export_status {
@@ -117,8 +128,25 @@ impl Session {
         outcome
     }
 
-    /// What is known of a binding; nothing if this cluster does not answer.
-    pub async fn look(&self, binding: &ApiServiceBinding, state: &ContractState) -> Option<SeenBinding> {
+    /// Tells that it cannot be read what is here. A server that does not answer would not take that either; an export that is missing is told.
+    async fn tell_unread(&self, mut binding: ApiServiceBinding, problem: String, now: Timestamp) -> Outcome {
+        let mut outcome = Outcome::failure();
+        if self.context.local.export.is_none() {
+            return outcome;
+        }
+        let before = binding.status.clone();
+        let condition = BindingProblem::ExportUnavailable { problem }.condition();
+        conditions::set(&mut binding.status.conditions, condition, now);
+        conditions::summarize(&mut binding.status.conditions, now);
+        if binding.status != before {
+            let name = binding.metadata.name.clone();
+            outcome.add(written(self.context.writer.status(&binding).await, "APIServiceBinding", &name));
+        }
+        outcome
+    }
+
+    /// What is known of a binding, or why this cluster does not tell what is here.
+    pub async fn look(&self, binding: &ApiServiceBinding, state: &ContractState) -> Result<SeenBinding, String> {
         let name = &binding.metadata.name;
         let pin = state.contract.as_ref().map(|contract| pin::decide(binding, contract)).map_err(Clone::clone);
         let cache = &self.provider.exports;
@@ -140,8 +168,13 @@ impl Session {
         let names: Vec<String> = resources.iter().map(ExportedResource::bound_schema_name).collect();
         let schemas = self.schemas(&names);
         let crds = self.context.local.crds(names).await;
-        let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read.")).ok()?;
-        Some(SeenBinding { pin, export, schemas, request, crds })
+        let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read."))?;
+        let existing = existing::of_binding(binding, &self.context.local.bundles_of(&self.at));
+        let existing = existing.and_then(|existing| match &self.context.local.export {
+            Some(_) if existing.makes_objects() => Err(ExistingError::ManyConsumers(existing.to_string())),
+            _ => Ok(existing),
+        });
+        Ok(SeenBinding { pin, export, schemas, request, crds, existing })
     }
 
     /// Those of these BoundSchemas that exist. Others are not read: schemas are large, and a contract may have hundreds.
@@ -179,6 +212,7 @@ impl Session {
                 _ => None,
             },
             heartbeat: self.heartbeat.as_ref(),
+            existing: &seen.existing,
             objects: told.map(|told| ObjectsView {
                 read: match &told.informers_synced {
                     Ok(()) => Some(Ok(())),
@@ -214,39 +248,62 @@ impl Session {
         Some(written(self.context.writer.metadata(&new).await, "APIServiceBinding", &binding.metadata.name))
     }
 
-    /// Writes CRDs; what the server said to those that it refused.
+    /// Writes CRDs, or lists schemas in their place; what the server said to those that it refused.
     async fn write_crds(&self, plan: &BindingPlan) -> BTreeMap<String, BindingProblem> {
-        let (writer, resource) = (&self.context.writer, resources::crds());
+        let contract = &self.kubeconfig.contract;
         let mut refused = BTreeMap::new();
         for object in &plan.create {
             let crd = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            match writer.create(&resource, object).await {
-                Ok(_) => {
-                    tracing::info!(crd, contract = self.kubeconfig.contract, "Created a CustomResourceDefinition.");
-                }
-                Err(error) => {
-                    let problem = error.to_string();
+            match self.write_crd(object, true).await {
+                Ok(()) => tracing::info!(crd, contract, "Created a CustomResourceDefinition."),
+                Err(problem) => {
                     refused.insert(crd.clone(), BindingProblem::CrdCreateFailed { crd, problem });
                 }
             }
         }
         for object in &plan.replace {
             let crd = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            match writer.replace(&resource, object).await {
-                Ok(()) => tracing::info!(
-                    crd,
-                    contract = self.kubeconfig.contract,
-                    "A CustomResourceDefinition follows its provider."
-                ),
-                // A newer one is on its way.
-                Err(error) if error.is_conflict() => {}
-                Err(error) => {
-                    let problem = error.to_string();
+            match self.write_crd(object, false).await {
+                Ok(()) => tracing::info!(crd, contract, "A CustomResourceDefinition follows its provider."),
+                Err(problem) => {
                     refused.insert(crd.clone(), BindingProblem::CrdUpdateFailed { crd, problem });
                 }
             }
         }
         refused
+    }
+
+    async fn write_crd(&self, object: &Value, is_new: bool) -> Result<(), String> {
+        let (writer, resource) = (&self.context.writer, resources::crds());
+        if let Some(export) = &self.context.local.export {
+            return export.list(writer, object).await;
+        }
+        let written = if is_new {
+            writer.create(&resource, object).await.map(drop)
+        } else {
+            writer.replace(&resource, object).await
+        };
+        match written {
+            // A newer one is on its way.
+            Err(error) if error.is_conflict() && !is_new => Ok(()),
+            written => written.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Claims in the export what its providers claim, if workspaces are the consumers.
+    pub async fn follow_claims(&self) -> Outcome {
+        let Some(export) = &self.context.local.export else { return Outcome::default() };
+        if self.context.local.bindings.unknown().is_some() {
+            return Outcome::default();
+        }
+        let bindings = self.context.local.bindings.all::<ApiServiceBinding>();
+        match export.claim(&self.context.writer, &bindings).await {
+            Ok(()) => Outcome::default(),
+            Err(problem) => {
+                tracing::warn!(problem, "The claims of the APIExport cannot be written, trying again.");
+                Outcome::failure()
+            }
+        }
     }
 }
 
@@ -258,5 +315,6 @@ pub(super) fn wanted(export: &ApiServiceExport, sync: Sync, mode: SyncMode) -> W
         informer_scope: export.spec.informer_scope.clone(),
         sync,
         mode,
+        existing: Existing::Leave,
     }
 }

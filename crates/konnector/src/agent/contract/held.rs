@@ -1,7 +1,7 @@
 //! Objects that our finalizer holds, and how they are let go.
 
 use carrick_bind_api::names::SYNCER_FINALIZER;
-use carrick_client::{Error, ListOptions, Resource};
+use carrick_client::{Client, Error, ListOptions, Resource};
 use serde_json::Value;
 
 use crate::agent::writer::Writer;
@@ -23,9 +23,9 @@ pub(super) fn resource(crd: &Value) -> Option<Resource> {
 }
 
 /// The objects that our finalizer holds.
-pub(super) async fn held(writer: &Writer, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
+pub(super) async fn held(client: &Client, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
     let Some(resource) = resource(crd) else { return Ok(Vec::new()) };
-    let all = match writer.client().metadata_only().list(&resource, None, &ListOptions::default()).await {
+    let all = match client.metadata_only().list(&resource, None, &ListOptions::default()).await {
         // The server serves it no more, or not yet.
         Err(error) if error.is_not_found() => Vec::new(),
         all => all?,

@@ -13,6 +13,7 @@ use crate::agent::context::Context;
 use crate::decide::Seen;
 use crate::decide::binding::{BindingView, decide};
 use crate::decide::bundle::{self, BundleView};
+use crate::decide::existing;
 use crate::decide::unbind::BINDING_FINALIZER;
 
 /// Tells everybody who names this kubeconfig.
@@ -20,6 +21,7 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
     let now = Timestamp::now();
     let mut outcome = Outcome::default();
     let (nothing, refused) = (BTreeMap::new(), BTreeMap::new());
+    let bundles = context.local.bundles_of(at);
     for mut binding in context.local.bindings_of(at) {
         if binding.metadata.is_deleting() {
             if binding.metadata.has_finalizer(BINDING_FINALIZER) {
@@ -27,12 +29,14 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
             }
             continue;
         }
+        let existing = existing::of_binding(&binding, &bundles);
         let view = BindingView {
             binding: &binding,
             contract: Err(error.clone()),
             provider: None,
             changed: None,
             heartbeat: None,
+            existing: &existing,
             objects: None,
             refused: &refused,
             export: Seen::Unknown(error.to_string()),
@@ -47,7 +51,7 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
             outcome.add(written(context.writer.status(&binding).await, "APIServiceBinding", &name));
         }
     }
-    for mut bundle in context.local.bundles_of(at) {
+    for mut bundle in bundles {
         let view = BundleView {
             bundle: &bundle,
             contract: Err(error.clone()),

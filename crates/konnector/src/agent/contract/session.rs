@@ -19,7 +19,7 @@ use super::provider::Provider;
 use crate::agent::context::Context;
 use crate::agent::kubeconfig::{self, ProviderKubeconfig};
 use crate::agent::metrics::Metrics;
-use crate::agent::objects::{ContractSync, Told, Wanted, WantedBinding};
+use crate::agent::objects::{Consumers, ContractSync, Told, Wanted, WantedBinding};
 use crate::agent::writer::Writer;
 use crate::decide::Seen;
 
@@ -64,7 +64,10 @@ impl Session {
         let (tell, wanted) = watch::channel(Arc::new(Wanted::default()));
         let (telling, told) = watch::channel(Arc::new(Told::default()));
         let sync = ContractSync {
-            consumer: context.local.client.clone(),
+            consumers: match &context.local.export {
+                Some(export) => Consumers::Workspaces(Arc::clone(&export.workspaces)),
+                None => Consumers::Cluster(context.local.client.clone()),
+            },
             provider: client.clone(),
             contract: kubeconfig.contract.clone(),
             metrics: Arc::<Metrics>::clone(&context.metrics),
@@ -140,6 +143,7 @@ impl Session {
         let mut outcome = contract.outcome;
         outcome.add(self.follow_bundles(&contract, now).await);
         outcome.add(self.follow_bindings(&contract, now).await);
+        outcome.add(self.follow_claims().await);
         outcome.add(self.follow_unbound_exports(now).await);
         outcome
     }

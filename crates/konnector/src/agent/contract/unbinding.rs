@@ -7,7 +7,7 @@ use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::names::bound_schema_name;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::ApiServiceBinding;
-use carrick_client::{Error, Resource};
+use carrick_client::{CLUSTER_ANNOTATION, Resource};
 use serde_json::Value;
 
 use super::bindings::wanted;
@@ -19,6 +19,7 @@ use super::session::Session;
 use crate::agent::context::Context;
 use crate::agent::objects::SyncMode;
 use crate::agent::resources;
+use crate::agent::writer::Writer;
 use crate::decide::Seen;
 use crate::decide::binding::Sync;
 use crate::decide::pin::Pin;
@@ -40,7 +41,7 @@ impl Session {
         if [&provider.cluster_bindings, &provider.exports, &provider.schemas].iter().any(|cache| cache.is_pending()) {
             return Outcome::default();
         }
-        let Some(seen) = self.look(&binding, state).await else { return Outcome::failure() };
+        let Ok(seen) = self.look(&binding, state).await else { return Outcome::failure() };
         let keeps = binding.metadata.annotation(KEEP_COPIES) == Some("true");
         let copies = match (&seen.pin, &seen.export) {
             (Ok(Pin::Other(change)), _) => Seen::Unknown(change.to_string()),
@@ -123,37 +124,60 @@ pub(super) async fn step(
         Next::DeleteCopies(_) => Ok("the copies on the provider are being deleted".to_owned()),
         Next::ReleaseObjects(count) => {
             let count = *count;
-            release_all(context, &held).await.map(|()| format!("{count} objects here are being released"))
+            release_all(&held).await.map(|()| format!("{count} objects here are being released"))
         }
         Next::DeleteCrds(_) => {
             let owned = owned.present().map(Vec::as_slice).unwrap_or_default();
-            delete_crds(context, owned).await.map(|()| "its CustomResourceDefinitions are being deleted".to_owned())
+            delete_crds(context, &binding, owned)
+                .await
+                .map(|()| "its CustomResourceDefinitions are being deleted".to_owned())
         }
     };
     match done {
         Ok(progress) => say(context, binding, BindingProblem::Draining { progress }, now).await,
-        Err(error) => say(context, binding, BindingProblem::DrainBlocked { problem: error.to_string() }, now).await,
+        Err(error) => say(context, binding, BindingProblem::DrainBlocked { problem: error }, now).await,
     }
 }
 
-async fn all_held(context: &Context, crds: &[String]) -> Result<Vec<(Resource, Value)>, Error> {
+/// The objects that our finalizer holds, each with who may let it go.
+async fn all_held(context: &Context, crds: &[String]) -> Result<Vec<(Writer, Resource, Value)>, String> {
     let mut all = Vec::new();
+    let Some(export) = &context.local.export else {
+        for crd in context.local.crds(crds.iter().cloned()).await?.values() {
+            let held = held::held(context.writer.client(), crd).await.map_err(|error| error.to_string())?;
+            all.extend(held.into_iter().map(|(resource, object)| (context.writer.clone(), resource, object)));
+        }
+        return Ok(all);
+    };
+    if let Some(problem) = export.workspaces.problem() {
+        return Err(problem);
+    }
     for crd in context.local.crds(crds.iter().cloned()).await?.values() {
-        all.extend(held::held(&context.writer, crd).await?);
+        for (_, client) in export.workspaces.endpoints() {
+            for (resource, object) in held::held(&client, crd).await.map_err(|error| error.to_string())? {
+                let cluster = object["metadata"]["annotations"][CLUSTER_ANNOTATION].as_str().unwrap_or_default();
+                let client = export.workspaces.client(cluster);
+                let client = client.ok_or_else(|| format!("workspace {cluster} cannot be reached"))?;
+                all.push((context.writer.at(client), resource, object));
+            }
+        }
     }
     Ok(all)
 }
 
-async fn release_all(context: &Context, held: &[(Resource, Value)]) -> Result<(), Error> {
-    for (resource, object) in held {
-        held::release(&context.writer, resource, object).await?;
+async fn release_all(held: &[(Writer, Resource, Value)]) -> Result<(), String> {
+    for (writer, resource, object) in held {
+        held::release(writer, resource, object).await.map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-async fn delete_crds(context: &Context, owned: &[(String, String)]) -> Result<(), Error> {
+async fn delete_crds(context: &Context, binding: &ApiServiceBinding, owned: &[(String, String)]) -> Result<(), String> {
+    if let Some(export) = &context.local.export {
+        return export.withdraw(&context.writer, binding).await;
+    }
     for (name, uid) in owned {
-        context.writer.delete(&resources::crds(), name, uid).await?;
+        context.writer.delete(&resources::crds(), name, uid).await.map_err(|error| error.to_string())?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use carrick_client::Object;
 use serde_json::Value;
 
 use super::execute::Writing;
-use super::hub::Hub;
+use super::hub::{Hub, PendingNamespace};
 use super::key::WorkKey;
 use super::layout::{BoundClaim, ClaimedKind, WatchId, service_namespaces};
 use super::outcome::{Outcome, Trouble};
@@ -16,6 +16,7 @@ use super::store::{Told, key_of};
 use super::sync::read;
 use crate::decide::claims::{ClaimedProblem, ClaimedView, decide};
 use crate::decide::objects::{PROVIDER, SyncMode, address};
+use crate::decide::tenants::share_of;
 
 impl Hub {
     /// Brings a claimed object in line on both sides.
@@ -25,11 +26,18 @@ impl Hub {
         kind: &ClaimedKind,
         object: &ObjectKey,
     ) -> Result<Outcome, Trouble> {
-        let (Some(consumer), Some(_)) = (self.synced(&kind.consumer), self.synced(&service_namespaces(&self.contract)))
+        let (Some(consumer), Some(_)) =
+            (self.watched(&kind.consumer), self.synced(&service_namespaces(&self.contract)))
         else {
             return Ok(Outcome::Unknown);
         };
-        if kind.references().any(|reference| self.synced(reference).is_none()) {
+        let here = consumer.store.get(object);
+        let place = match self.place_of_claimed(object, here.as_ref()) {
+            Ok(place) => place,
+            Err(outcome) => return Ok(outcome),
+        };
+        let mut needed = kind.references().chain([&kind.consumer]);
+        if !needed.all(|id| self.knows(id, &place)) {
             return Ok(Outcome::Unknown);
         }
         let assigned = self.assigned();
@@ -44,7 +52,6 @@ impl Hub {
             }
             None => None,
         };
-        let here = consumer.store.get(object);
         let decoded = |object: Option<_>| object.as_ref().map(|object| read(object, SyncMode::Keep)).transpose();
         let (here, mut there) = (decoded(here)?, decoded(there)?);
         if let Some(found) = there.as_mut().filter(|found| self.is_derived(found, here.as_ref())) {
@@ -55,7 +62,7 @@ impl Hub {
             }
         }
         let selects = |claim: &BoundClaim, found: &Option<Value>| {
-            found.as_ref().is_some_and(|found| claim.claim.selects_as(object, found, &claim.named.lock()).is_some())
+            found.as_ref().is_some_and(|found| claim.selects(self.share(object), &place.key, found))
         };
         let kept = || kind.claims.iter().filter(|claim| claim.mode == SyncMode::Keep);
         let selected = [&here, &there].map(|found| kept().any(|claim| selects(claim, found)));
@@ -64,7 +71,8 @@ impl Hub {
         let view = ClaimedView {
             kind: &kind.kind,
             contract: &self.contract,
-            key: object,
+            key: &place.key,
+            cluster: place.cluster.as_deref(),
             provider_key: provider_key.as_ref(),
             consumer: here.as_ref().map(|object| Side { object, selected: selected[0] }),
             provider: there.as_ref().map(|object| Side { object, selected: selected[1] }),
@@ -75,7 +83,9 @@ impl Hub {
             Ok(plan) => plan,
             Err(ClaimedProblem::NamespacePending(namespace)) => {
                 let words = format!("the provider has not assigned a namespace to {namespace} yet");
-                self.pending.lock().insert(key.clone(), namespace);
+                let tenant = place.cluster.clone().map(|cluster| (cluster, namespace.clone()));
+                let flat = object.namespace.clone().unwrap_or(namespace);
+                self.pending.lock().insert(key.clone(), PendingNamespace { flat, tenant });
                 self.look_at_namespaces();
                 return Err(Trouble::Pending(words));
             }
@@ -86,7 +96,8 @@ impl Hub {
         }
         if !plan.is_settled() && consumer.store.is_bare(object) {
             // Nobody claimed it before, so its content was not kept.
-            let found = self.consumer.get(&kind.consumer.resource, object.namespace.as_deref(), &object.name).await;
+            let (namespace, name) = (place.key.namespace.as_deref(), &place.key.name);
+            let found = place.client.get(&kind.consumer.resource, namespace, name).await;
             if let Some(found) = found.map_err(|error| Trouble::request(&error))? {
                 consumer.store.wrote(&found);
             }
@@ -95,7 +106,7 @@ impl Hub {
         let provider_key = provider_key.unwrap_or_else(|| object.clone());
         let copy_at = address(PROVIDER, &kind.kind, &provider_key);
         let watches = [kind.consumer.clone(), kind.provider_watch(&provider_key)];
-        Writing { hub: self, key, noted: noted.clone(), copy_at, watches }.carry_out(plan).await
+        Writing { hub: self, key, noted: noted.clone(), copy_at, watches, place: &place }.carry_out(plan).await
     }
 }
 
@@ -110,8 +121,9 @@ impl Hub {
         let mut value = object.value();
         let is_marked =
             copies::labelled_owner(&value).is_some() || copies::annotation(&value, CONTRACT_ANNOTATION).is_some();
-        let selects =
-            |claim: &BoundClaim| claim.claim.selects_as(&key_of(&object), &value, &claim.named.lock()).is_some();
+        let share = self.flat.as_ref().map(|flat| flat.of(&object.cluster, Some(&object.namespace), &object.name));
+        let share = share.as_ref().map(share_of).unwrap_or_default();
+        let selects = |claim: &BoundClaim| claim.selects(share, &key_of(&object), &value);
         if is_marked || kind.claims.iter().any(selects) {
             return Told { object, is_bare: false };
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_bind_api::copies::{self, Ownership};
+use carrick_bind_api::existing::ADOPTED_ANNOTATION;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::Error;
@@ -14,6 +15,7 @@ use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vo
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::consumers::Place;
 use super::hub::Hub;
 use super::key::{Item, WorkKey};
 use super::layout::WatchId;
@@ -30,6 +32,8 @@ pub(super) struct Writing<'a> {
     pub copy_at: ObjectAddress,
     /// The watches of the consumer's object and of the provider's.
     pub watches: [WatchId; 2],
+    /// Where the consumer's object is.
+    pub place: &'a Place,
 }
 
 impl Writing<'_> {
@@ -51,7 +55,7 @@ impl Writing<'_> {
         state.note_status("", self.noted.status.clone());
         let agent = ObjectAgent { writing: &self, state: Mutex::new(state) };
         let mut executor = Executor {
-            consumer: &self.hub.consumer,
+            consumer: &self.place.client,
             provider: &self.hub.provider,
             namespaces: &self.hub.made,
             agent,
@@ -85,6 +89,9 @@ impl Writing<'_> {
 
     /// An object as it was seen last.
     fn known(&self, at: &ObjectAddress) -> Option<Value> {
+        if at.side.role == Role::Consumer {
+            return self.source();
+        }
         let key = ObjectKey { namespace: at.namespace.clone(), name: at.name.clone() };
         Some(self.hub.watched(self.watch(at.side.role))?.store.get(&key)?.value())
     }
@@ -103,7 +110,7 @@ impl Writing<'_> {
     /// Whether a server itself says that an object is not there. A server that does not serve the kind, or not to us, says nothing about it.
     async fn is_gone(&self, at: &ObjectAddress) -> Result<bool, Trouble> {
         let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
-        let client = self.hub.client(at.side.role);
+        let client = if at.side.role == Role::Consumer { &self.place.client } else { &self.hub.provider };
         match client.raw_get(&path).await {
             Ok(found) => {
                 self.hub.wrote(self.watch(at.side.role), &found);
@@ -146,6 +153,13 @@ impl Agent for ObjectAgent<'_> {
     /// kube-bind's own konnector creates copies under the name of its program.
     fn writers(&self) -> &[&str] {
         &["konnector"]
+    }
+
+    fn takes_all_fields(&self) -> bool {
+        let (source, copy) = (self.writing.source(), self.writing.known(&self.writing.copy_at));
+        source
+            .zip(copy)
+            .is_some_and(|(source, copy)| copies::annotation(&source, ADOPTED_ANNOTATION) == Some(copies::uid(&copy)))
     }
 
     fn is_confidential(&self, kind: &ApiKind) -> bool {

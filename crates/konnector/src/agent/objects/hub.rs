@@ -5,31 +5,43 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_bind_api::copies::{annotation, uid};
-use carrick_bind_api::mapping::ServiceNamespaces;
+use carrick_bind_api::mapping::{ObjectKey, ServiceNamespaces};
 use carrick_bind_api::names::CONSUMER_UID_ANNOTATION;
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, Object, Resource};
 use carrick_execute::Namespaces;
-use carrick_multicluster::{Queue, QueueConfig};
+use carrick_multicluster::{ClusterName, Queue, QueueConfig};
 use carrick_sync::Role;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell};
 use tokio_util::sync::CancellationToken;
 
+use super::consumers::{Consumers, Keys};
 use super::key::{Item, WorkKey};
-use super::layout::{Layout, WatchId, service_namespaces};
+use super::layout::{Layout, WatchId, consumer_namespaces, service_namespaces};
 use super::observer::WriteObserver;
 use super::outcome::{Problem, Trouble};
 use super::store::Store;
 use super::wanted::Wanted;
 use crate::decide::objects::Noted;
+use crate::decide::tenant_namespaces::tenant_namespaces;
+use crate::decide::tenants::{FlatKeys, share_of};
 
 /// The longest pause before something that failed is tried again.
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 
 /// How many writes in a row an object may need. Finalizer and copy, trace, status and a little more.
 const MOST_ROUNDS: u32 = 8;
+
+/// A namespace that a claimed object needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PendingNamespace {
+    /// The name of its APIServiceNamespace.
+    pub flat: String,
+    /// Logical cluster and namespace, if there are many workspaces.
+    pub tenant: Option<(String, String)>,
+}
 
 /// One watch and what it has told.
 pub(super) struct Watched {
@@ -43,7 +55,10 @@ pub(super) struct Watched {
 
 /// What all tasks of one contract share.
 pub(super) struct Hub {
-    pub consumer: Client,
+    /// Where consumers' objects are.
+    pub consumers: Consumers,
+    /// How they are told apart, if they are in many workspaces.
+    pub flat: Option<FlatKeys>,
     pub provider: Client,
     pub contract: String,
     pub observer: Arc<dyn WriteObserver>,
@@ -53,9 +68,11 @@ pub(super) struct Hub {
     /// Namespaces that the provider wants and does not get.
     pub refused: Mutex<Vec<String>>,
     /// Namespaces that claimed objects need, by object.
-    pub pending: Mutex<BTreeMap<WorkKey, String>>,
+    pub pending: Mutex<BTreeMap<WorkKey, PendingNamespace>>,
     layout: RwLock<Arc<Layout>>,
     assigned: RwLock<Arc<ServiceNamespaces>>,
+    /// Logical clusters and namespaces by the names of their APIServiceNamespaces, if there are many workspaces.
+    tenants: RwLock<Arc<BTreeMap<String, (String, String)>>>,
     watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
     notes: Mutex<HashMap<WorkKey, Noted>>,
     problems: Mutex<BTreeMap<WorkKey, Problem>>,
@@ -67,10 +84,11 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    pub fn new(consumer: Client, provider: Client, contract: String, observer: Arc<dyn WriteObserver>) -> Self {
+    pub fn new(consumers: Consumers, provider: Client, contract: String, observer: Arc<dyn WriteObserver>) -> Self {
         let config = QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() };
         Self {
-            consumer,
+            flat: consumers.workspaces().map(|_| FlatKeys::new(&contract)),
+            consumers,
             provider,
             contract,
             observer,
@@ -80,6 +98,7 @@ impl Hub {
             pending: Mutex::default(),
             layout: RwLock::default(),
             assigned: RwLock::default(),
+            tenants: RwLock::default(),
             watched: RwLock::default(),
             notes: Mutex::default(),
             problems: Mutex::default(),
@@ -87,13 +106,6 @@ impl Hub {
             contract_uid: OnceCell::new(),
             relayout: Notify::new(),
             news: Notify::new(),
-        }
-    }
-
-    pub fn client(&self, role: Role) -> &Client {
-        match role {
-            Role::Consumer => &self.consumer,
-            Role::Provider => &self.provider,
         }
     }
 
@@ -126,7 +138,11 @@ impl Hub {
 
     /// Follows what is wanted and what is assigned, and returns the watches to be started.
     pub fn lay_out(&self, wanted: &Wanted) -> Vec<Arc<Watched>> {
-        let assigned = self.service_namespaces().map(|all| Arc::new(ServiceNamespaces::new(&all)));
+        let all = self.service_namespaces();
+        if let (Some(all), Some(flat)) = (&all, &self.flat) {
+            *self.tenants.write() = Arc::new(tenant_namespaces(all, flat));
+        }
+        let assigned = all.map(|all| Arc::new(ServiceNamespaces::new(&all)));
         let assigned = assigned.unwrap_or_else(|| self.assigned());
         let mut layout = Layout::new(wanted);
         let started = self.watch(&layout.watches(&self.contract, &assigned));
@@ -161,13 +177,41 @@ impl Hub {
         let mut started = Vec::new();
         for id in needed {
             if !watched.contains_key(id) {
-                let new = Watched { id: id.clone(), store: Store::default(), stop: CancellationToken::new() };
+                let new = Watched { id: id.clone(), store: Store::new(self.keys(id)), stop: CancellationToken::new() };
                 let new = Arc::new(new);
                 watched.insert(id.clone(), Arc::clone(&new));
                 started.push(new);
             }
         }
         started
+    }
+
+    /// How the objects of a watch are told apart.
+    fn keys(&self, id: &WatchId) -> Keys {
+        match &self.flat {
+            Some(flat) if *id == consumer_namespaces() => Keys::FlatNamespaces(flat.clone()),
+            Some(flat) if id.role == Role::Consumer => Keys::Flat(flat.clone()),
+            _ => Keys::Plain,
+        }
+    }
+
+    /// A piece of work in a lane.
+    pub fn work(&self, lane: &ClusterName, item: Item) -> WorkKey {
+        let share = match (&item, &self.flat) {
+            (Item::Object(key) | Item::Claimed(key), Some(_)) => ClusterName::new(share_of(key)).ok(),
+            _ => None,
+        };
+        WorkKey { lane: lane.clone(), turn: share.unwrap_or_else(|| lane.clone()), item }
+    }
+
+    /// What stands for the workspace of a key; nothing if there is only one.
+    pub fn share<'k>(&self, key: &'k ObjectKey) -> &'k str {
+        if self.flat.is_some() { share_of(key) } else { "" }
+    }
+
+    /// Logical cluster and namespace that an APIServiceNamespace stands for.
+    pub fn tenant_of_namespace(&self, flat: &str) -> Option<(String, String)> {
+        self.tenants.read().get(flat).cloned()
     }
 
     /// Forgets everything about lanes that are gone.

@@ -5,11 +5,14 @@ use std::fmt;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_multicluster::{ClusterName, HasCluster};
 
-/// One piece of work. The queue is fair between lanes: an API, a claimed kind, or the namespaces.
+/// One piece of work. The queue is fair between workspaces, if there are many, and otherwise between lanes: an API, a claimed kind, or the
+/// namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct WorkKey {
     /// Its lane, such as `widgets.example.io`.
     pub lane: ClusterName,
+    /// Whose turn it is: the lane, or what stands for the workspace.
+    pub turn: ClusterName,
     /// What in it.
     pub item: Item,
 }
@@ -27,7 +30,7 @@ pub(super) enum Item {
 
 impl HasCluster for WorkKey {
     fn cluster(&self) -> &ClusterName {
-        &self.lane
+        &self.turn
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use carrick_bind_api::claims::{Claim, NamedObjects};
+use carrick_bind_api::existing::Existing;
 use carrick_bind_api::kinds::{API_SERVICE_NAMESPACE, GROUP, VERSION};
 use carrick_bind_api::mapping::{KeyMapping, ObjectKey, ProviderWatch, ServiceNamespaces};
 use carrick_bind_api::v1alpha2::InformerScope;
@@ -11,8 +12,9 @@ use carrick_client::Resource;
 use carrick_multicluster::ClusterName;
 use carrick_sync::{ApiKind, Role};
 use parking_lot::Mutex;
+use serde_json::Value;
 
-use super::wanted::Wanted;
+use super::wanted::{Wanted, WantedBinding};
 use crate::decide::binding::BoundApi;
 use crate::decide::objects::{ApiKinds, SyncMode};
 
@@ -53,6 +55,8 @@ pub(super) struct Api {
     pub mapping: KeyMapping,
     /// What becomes of its objects.
     pub mode: SyncMode,
+    /// What becomes of those that the provider had before.
+    pub existing: Existing,
     /// The watch of its sources.
     pub consumer: WatchId,
     /// Where copies are watched.
@@ -74,6 +78,9 @@ pub(super) struct ClaimedKind {
     pub claims: Vec<BoundClaim>,
 }
 
+/// What is named in each workspace.
+pub(super) type NamedByShare = BTreeMap<String, NamedObjects>;
+
 /// A claim of a binding.
 #[derive(Clone, Debug)]
 pub(super) struct BoundClaim {
@@ -85,8 +92,16 @@ pub(super) struct BoundClaim {
     pub claim: Claim,
     /// The watch for each of its references.
     pub references: Vec<WatchId>,
-    /// What its references name.
-    pub named: Arc<Mutex<NamedObjects>>,
+    /// What its references name, by what stands for the workspace; an empty text if there is only one.
+    pub named: Arc<Mutex<NamedByShare>>,
+}
+
+impl BoundClaim {
+    /// Whether an object is claimed that has this key on the consumer, in the workspace that the share stands for.
+    pub fn selects(&self, share: &str, key: &ObjectKey, object: &Value) -> bool {
+        let (named, nothing) = (self.named.lock(), NamedObjects::default());
+        self.claim.selects_as(key, object, named.get(share).unwrap_or(&nothing)).is_some()
+    }
 }
 
 impl PartialEq for BoundClaim {
@@ -141,7 +156,7 @@ impl CopyWatch {
 }
 
 impl Api {
-    fn new(binding: &str, bound: &BoundApi, scope: &InformerScope, mode: SyncMode) -> Option<Self> {
+    fn new(name: &str, bound: &BoundApi, binding: &WantedBinding) -> Option<Self> {
         let api = &bound.api;
         let kind = |namespaced| {
             Arc::new(ApiKind {
@@ -155,12 +170,16 @@ impl Api {
         let kinds =
             ApiKinds { consumer: kind(api.is_namespaced), provider: kind(bound.mapping.is_namespaced_on_provider()) };
         Some(Self {
-            binding: binding.to_owned(),
+            binding: name.to_owned(),
             lane: lane(&api.resource, &api.group)?,
             has_status: api.has_status,
-            mode,
+            mode: binding.mode,
+            existing: binding.existing,
             consumer: WatchId { role: Role::Consumer, resource: resource(&kinds.consumer), namespace: None },
-            copies: CopyWatch { resource: resource(&kinds.provider), scope: bound.mapping.provider_watch(scope) },
+            copies: CopyWatch {
+                resource: resource(&kinds.provider),
+                scope: bound.mapping.provider_watch(&binding.informer_scope),
+            },
             mapping: bound.mapping.clone(),
             kinds,
         })
@@ -232,7 +251,7 @@ impl Layout {
                 layout.exports.insert(name.clone(), binding.export_uid.clone());
             }
             for bound in &binding.sync.apis {
-                if let Some(api) = Api::new(name, bound, &binding.informer_scope, binding.mode) {
+                if let Some(api) = Api::new(name, bound, binding) {
                     layout.apis.entry(api.lane.clone()).or_insert_with(|| Arc::new(api));
                 }
             }

@@ -6,7 +6,7 @@ use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
 use carrick_bind_api::kinds::{API_SERVICE_EXPORT, API_SERVICE_NAMESPACE};
 use carrick_bind_api::names::Owner;
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
-use carrick_client::{DeleteOptions, Error, Object};
+use carrick_client::{Client, DeleteOptions, Error, Object};
 use serde_json::{Value, json};
 
 use super::execute::names;
@@ -18,7 +18,7 @@ use crate::decide::namespaces::{NamespacesView, decide};
 use crate::decide::objects::SyncMode;
 
 /// Whether a request had the wished effect, even if somebody else was faster.
-fn unless_done(result: Result<(), Error>, is_done: impl Fn(&Error) -> bool) -> Result<(), Trouble> {
+pub(super) fn unless_done(result: Result<(), Error>, is_done: impl Fn(&Error) -> bool) -> Result<(), Trouble> {
     match result {
         Err(error) if !is_done(&error) => Err(Trouble::request(&error)),
         _ => Ok(()),
@@ -27,7 +27,7 @@ fn unless_done(result: Result<(), Error>, is_done: impl Fn(&Error) -> bool) -> R
 
 impl Hub {
     /// Decides about all namespaces, and carries that out.
-    pub async fn sync_namespaces(&self, layout: &Layout) -> Result<Outcome, Trouble> {
+    pub async fn sync_namespaces(&self, layout: &Layout, consumer: &Client) -> Result<Outcome, Trouble> {
         let Some(assigned) = self.service_namespaces() else { return Ok(Outcome::Unknown) };
         let here = self.synced(&consumer_namespaces()).map(|watched| metadata(&watched.store.objects()));
         let seen = here.as_ref().map_or_else(|| Seen::Unknown("not listed yet".to_owned()), Seen::Present);
@@ -42,13 +42,13 @@ impl Hub {
             unless_done(asked.map(|object| self.wrote(&ours, &object)), Error::is_already_exists)?;
         }
         for namespace in &plan.create {
-            let created = self.consumer.create(&theirs.resource, None, namespace).await;
+            let created = consumer.create(&theirs.resource, None, namespace).await;
             unless_done(created.map(drop), Error::is_already_exists)?;
         }
         for (name, uid) in plan.give_up {
             // The provider deletes its namespace then, and all copies in it.
             let path = theirs.resource.object_path(None, &name, None);
-            match self.consumer.raw_get(&path).await {
+            match consumer.raw_get(&path).await {
                 Err(error) if names(&error, &name) => {}
                 Err(error) => return Err(Trouble::request(&error)),
                 Ok(_) => continue,
@@ -74,7 +74,7 @@ impl Hub {
 
     /// The namespaces in which the consumer has objects that travel.
     fn needed(&self, layout: &Layout) -> BTreeSet<String> {
-        let mut needed: BTreeSet<String> = self.pending.lock().values().cloned().collect();
+        let mut needed: BTreeSet<String> = self.pending.lock().values().map(|pending| pending.flat.clone()).collect();
         for api in layout.apis.values().filter(|api| api.mode == SyncMode::Keep) {
             if let Some(watched) = self.watched(&api.consumer) {
                 needed.extend(watched.store.keys().into_iter().filter_map(|key| key.namespace));
@@ -84,7 +84,7 @@ impl Hub {
     }
 
     /// What is asked for. All exports own it, so that it lives as long as one of them.
-    fn asked_for(&self, name: &str, layout: &Layout) -> Value {
+    pub fn asked_for(&self, name: &str, layout: &Layout) -> Value {
         let mut object = json!({
             "apiVersion": API_SERVICE_NAMESPACE.api_version(), "kind": API_SERVICE_NAMESPACE.kind,
             "metadata": {"name": name, "namespace": self.contract},
@@ -99,7 +99,7 @@ impl Hub {
 }
 
 /// The patch that lets all exports own a namespace that the consumer has asked for.
-fn shared_ownership(object: &ApiServiceNamespace, layout: &Layout) -> Option<Value> {
+pub(super) fn shared_ownership(object: &ApiServiceNamespace, layout: &Layout) -> Option<Value> {
     let metadata = &object.metadata;
     let known: BTreeSet<&str> = metadata.owner_references.iter().map(|owner| owner.uid.as_str()).collect();
     let missing: Vec<Value> = layout

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use carrick_bind_api::claims::NamedObject;
 use carrick_bind_api::mapping::{ObjectKey, ServiceNamespaces};
+use carrick_client::Object;
 use carrick_multicluster::{ClusterName, Priority, Reason};
 use carrick_sync::Role;
 
 use super::hub::{Hub, Watched};
-use super::key::{Item, WorkKey};
+use super::key::Item;
 use super::layout::{Api, BoundClaim, ClaimedKind, Layout, WatchId, consumer_namespaces, service_namespaces};
 
 impl Hub {
@@ -20,10 +21,17 @@ impl Hub {
             self.lay_out_anew();
             return self.look_at_namespaces();
         }
+        let (layout, assigned) = (self.layout(), self.assigned());
         if *id == consumer_namespaces() {
+            // What the provider has may be waiting for its namespace here.
+            let is_meant = |key: &ObjectKey| {
+                key.namespace.as_deref().is_some_and(|namespace| keys.iter().any(|key| key.name == namespace))
+            };
+            for api in layout.apis.values().filter(|api| api.existing.makes_objects()) {
+                self.look_at_api(api, &assigned, is_meant);
+            }
             return self.look_at_namespaces();
         }
-        let (layout, assigned) = (self.layout(), self.assigned());
         for api in layout.apis.values().filter(|api| api.consumer == *id || api.is_told_by(id)) {
             for key in keys {
                 self.told_object(api, id, key, &assigned);
@@ -57,7 +65,8 @@ impl Hub {
         let namespace = id.namespace.as_deref().filter(|_| !everything).and_then(|it| assigned.mirrored_by(it));
         let is_meant = |key: &ObjectKey| namespace.is_none() || key.namespace.as_deref() == namespace;
         for api in layout.apis.values() {
-            if everything || api.consumer == *id || api.is_told_by(id) {
+            let awaits = || *id == consumer_namespaces() && api.existing.makes_objects();
+            if everything || api.consumer == *id || api.is_told_by(id) || awaits() {
                 self.look_at_api(api, &assigned, is_meant);
             }
         }
@@ -82,20 +91,20 @@ impl Hub {
     pub fn look_at_namespaces(&self) {
         // A lane of its own; the name is not empty.
         let Ok(lane) = ClusterName::new("namespaces") else { return };
-        self.queue.add(WorkKey { lane, item: Item::Namespaces });
+        self.queue.add(self.work(&lane, Item::Namespaces));
     }
 
     fn told_object(&self, api: &Api, id: &WatchId, key: &ObjectKey, assigned: &ServiceNamespaces) {
         let key = if id.role == Role::Consumer { Some(key.clone()) } else { api.mapping.to_consumer(key, assigned) };
         if let Some(key) = key {
-            self.queue.add(WorkKey { lane: api.lane.clone(), item: Item::Object(key) });
+            self.queue.add(self.work(&api.lane, Item::Object(key)));
         }
     }
 
     fn told_claimed(&self, kind: &ClaimedKind, id: &WatchId, key: &ObjectKey, assigned: &ServiceNamespaces) {
         let key = if id.role == Role::Consumer { Some(key.clone()) } else { mirrored(key, assigned) };
         if let Some(key) = key {
-            self.queue.add(WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) });
+            self.queue.add(self.work(&kind.lane, Item::Claimed(key)));
         }
     }
 
@@ -114,12 +123,16 @@ impl Hub {
             for key in keys {
                 // What is read under the lock cannot be older than what was noted before.
                 let mut named = claim.named.lock();
-                let object = watched.store.get(key).map(|object| object.value());
-                changed.extend(named.update(place, reference, key, object.as_ref()));
+                let object = watched.store.get(key);
+                let value = object.as_ref().map(Object::value);
+                let named = named.entry(self.share(key).to_owned()).or_default();
+                let cluster = object.map(|object| object.cluster.to_string());
+                let news = named.update(place, reference, key, value.as_ref());
+                changed.extend(news.into_iter().map(|named| (self.share(key).to_owned(), cluster.clone(), named)));
             }
         }
-        for named in changed {
-            self.look_at_named(kind, &named, assigned);
+        for (share, cluster, named) in changed {
+            self.look_at_named(kind, &share, cluster.as_deref(), &named, assigned);
         }
     }
 
@@ -131,11 +144,26 @@ impl Hub {
         }
     }
 
-    fn look_at_named(&self, kind: &ClaimedKind, named: &NamedObject, assigned: &ServiceNamespaces) {
-        let look = |key: ObjectKey| self.queue.add(WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) });
-        match &named.namespace {
-            Some(namespace) => look(ObjectKey::namespaced(namespace, &named.name)),
-            None => self.claimed_keys(kind, assigned).into_iter().filter(|key| named.is(key)).for_each(look),
+    fn look_at_named(
+        &self,
+        kind: &ClaimedKind,
+        share: &str,
+        cluster: Option<&str>,
+        named: &NamedObject,
+        assigned: &ServiceNamespaces,
+    ) {
+        let look = |key: ObjectKey| self.queue.add(self.work(&kind.lane, Item::Claimed(key)));
+        match (&named.namespace, &self.flat, cluster) {
+            (Some(namespace), None, _) => look(ObjectKey::namespaced(namespace, &named.name)),
+            (Some(namespace), Some(flat), Some(cluster)) => look(flat.of(cluster, Some(namespace), &named.name)),
+            // Of what names nothing any more it is not known where it was: whatever has that name in its workspace.
+            (_, Some(_), _) => {
+                let keys = self.claimed_keys(kind, assigned).into_iter();
+                keys.filter(|key| key.name == named.name && self.share(key) == share).for_each(look);
+            }
+            (None, None, _) => {
+                self.claimed_keys(kind, assigned).into_iter().filter(|key| named.is(key)).for_each(look);
+            }
         }
     }
 
@@ -161,14 +189,14 @@ impl Hub {
 
     fn look_at_api(&self, api: &Api, assigned: &ServiceNamespaces, is_meant: impl Fn(&ObjectKey) -> bool) {
         for key in self.api_keys(api, assigned).into_iter().filter(is_meant) {
-            let key = WorkKey { lane: api.lane.clone(), item: Item::Object(key) };
+            let key = self.work(&api.lane, Item::Object(key));
             self.queue.add_with(key, Priority::Low, Reason::Listed);
         }
     }
 
     fn look_at_claimed(&self, kind: &ClaimedKind, assigned: &ServiceNamespaces, is_meant: impl Fn(&ObjectKey) -> bool) {
         for key in self.claimed_keys(kind, assigned).into_iter().filter(is_meant) {
-            let key = WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) };
+            let key = self.work(&kind.lane, Item::Claimed(key));
             self.queue.add_with(key, Priority::Low, Reason::Listed);
         }
     }

@@ -1,6 +1,6 @@
 //! The objects of one watch, as they were seen or written last.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use carrick_bind_api::mapping::ObjectKey;
@@ -8,12 +8,15 @@ use carrick_client::{Error, Object, Packer};
 use parking_lot::RwLock;
 use serde_json::Value;
 
+use super::consumers::Keys;
+
 /// How many objects that are gone are remembered: an answer may arrive after the watch has told that its object is gone.
 const MOST_GONE: usize = 1024;
 
-/// The objects of one watch.
+/// The objects of one watch, which may have several parts: one for each endpoint where it is open.
 #[derive(Default)]
 pub(super) struct Store {
+    keys: Keys,
     state: RwLock<StoreState>,
     packer: Packer,
 }
@@ -23,6 +26,13 @@ struct StoreState {
     objects: HashMap<ObjectKey, Entry>,
     /// The uids of objects that have gone of late.
     gone: VecDeque<Arc<str>>,
+    /// Whether it is known which parts there are.
+    opened: bool,
+    parts: BTreeMap<Arc<str>, Part>,
+}
+
+#[derive(Default)]
+struct Part {
     synced: bool,
     failing: Option<Outage>,
 }
@@ -31,6 +41,8 @@ struct StoreState {
 struct Entry {
     object: Object,
     is_bare: bool,
+    /// The part that has told it last; an empty name if we have written it ourselves.
+    part: Arc<str>,
 }
 
 /// Why a watch does not work.
@@ -43,6 +55,45 @@ pub(super) struct Outage {
 }
 
 impl Store {
+    /// An empty one.
+    pub fn new(keys: Keys) -> Self {
+        Self { keys, ..Self::default() }
+    }
+
+    /// The key of an object.
+    pub fn key_of(&self, object: &Object) -> ObjectKey {
+        self.keys.of(object)
+    }
+
+    /// There is a part, whose objects are not known yet.
+    pub fn open(&self, part: &Arc<str>) {
+        let mut state = self.state.write();
+        state.opened = true;
+        state.parts.entry(Arc::clone(part)).or_default();
+    }
+
+    /// It is known which parts there are, even if there is none.
+    pub fn opened(&self) {
+        self.state.write().opened = true;
+    }
+
+    /// A part is not there any more. What it has told stays: nobody has said that it is gone.
+    pub fn close(&self, part: &str) {
+        self.state.write().parts.remove(part);
+    }
+
+    /// Whether the objects of a part were listed once.
+    pub fn has_synced(&self, part: &str) -> bool {
+        self.state.read().parts.get(part).is_some_and(|part| part.synced)
+    }
+
+    /// The namespaces that objects are in: logical cluster and name, by the namespace of their keys.
+    pub fn namespaces(&self) -> BTreeMap<String, (String, String)> {
+        let state = self.state.read();
+        let named = state.objects.iter().filter_map(|(key, entry)| Some((key.namespace.clone()?, &entry.object)));
+        named.map(|(flat, object)| (flat, (object.cluster.to_string(), object.namespace.to_string()))).collect()
+    }
+
     /// An object.
     pub fn get(&self, key: &ObjectKey) -> Option<Object> {
         self.state.read().objects.get(key).map(|entry| entry.object.clone())
@@ -68,71 +119,89 @@ impl Store {
         self.state.read().objects.values().any(|entry| &*entry.object.uid == uid)
     }
 
-    /// Whether the objects were listed once. They stay known while the server is away.
+    /// Whether the objects of all parts were listed once. They stay known while the server is away.
     pub fn is_synced(&self) -> bool {
-        self.state.read().synced
+        let state = self.state.read();
+        state.opened && state.parts.values().all(|part| part.synced)
     }
 
     /// Why the watch does not work at the moment.
     pub fn outage(&self) -> Option<Outage> {
-        self.state.read().failing.clone()
+        self.state.read().parts.values().find_map(|part| part.failing.clone())
     }
 
     /// The watch does not work.
-    pub fn fail(&self, error: &Error) {
+    pub fn fail(&self, part: &Arc<str>, error: &Error) {
         let outage = Outage { words: error.to_string(), not_served: error.is_not_found() };
-        self.state.write().failing = Some(outage);
+        self.state.write().parts.entry(Arc::clone(part)).or_default().failing = Some(outage);
     }
 
     /// The watch works again.
-    pub fn recover(&self) {
-        self.state.write().failing = None;
+    pub fn recover(&self, part: &Arc<str>) {
+        self.state.write().parts.entry(Arc::clone(part)).or_default().failing = None;
     }
 
-    /// Takes over a complete list, and returns the keys of what is new, changed or gone.
-    pub fn replace(&self, listed: Vec<Told>) -> Vec<ObjectKey> {
+    /// Takes over a complete list of a part, and returns the keys of what is new, changed or gone.
+    pub fn replace(&self, part: &Arc<str>, listed: Vec<Told>) -> Vec<ObjectKey> {
         let mut changed = Vec::new();
         let mut state = self.state.write();
-        let mut before = std::mem::take(&mut state.objects);
+        let mut before: HashMap<ObjectKey, Entry> =
+            state.objects.extract_if(|_, entry| entry.part == *part || entry.part.is_empty()).collect();
         for told in listed {
-            let key = key_of(&told.object);
-            let newest = match before.remove(&key) {
-                Some(known) if known.covers(&told) => known,
+            let key = self.key_of(&told.object);
+            // What another part has told of this object was before it moved here.
+            let known = before.remove(&key).or_else(|| state.objects.remove(&key));
+            let newest = match known {
+                Some(known) if known.covers(&told) => Entry { part: Arc::clone(part), ..known },
                 _ => {
                     changed.push(key.clone());
-                    self.entry(&told)
+                    self.entry(part, &told)
                 }
             };
             state.objects.insert(key, newest);
         }
-        changed.extend(before.into_keys());
-        state.failing = None;
+        // What we have written may be in another part.
+        for (key, entry) in before {
+            if entry.part.is_empty() && !part.is_empty() {
+                state.objects.insert(key, entry);
+            } else {
+                changed.push(key);
+            }
+        }
+        state.parts.entry(Arc::clone(part)).or_default().failing = None;
         changed
     }
 
-    /// What follows from the list is known: decisions may rest on it. Returns whether that is new.
-    pub fn mark_synced(&self) -> bool {
-        !std::mem::replace(&mut self.state.write().synced, true)
+    /// What follows from the list of a part is known: decisions may rest on it. Returns whether that is new.
+    pub fn mark_synced(&self, part: &Arc<str>) -> bool {
+        let mut state = self.state.write();
+        state.opened = true;
+        !std::mem::replace(&mut state.parts.entry(Arc::clone(part)).or_default().synced, true)
     }
 
     /// An object has come or changed. Returns whether that was not known.
-    pub fn put(&self, told: &Told) -> bool {
-        let key = key_of(&told.object);
+    pub fn put(&self, part: &Arc<str>, told: &Told) -> bool {
+        let key = self.key_of(&told.object);
         let mut state = self.state.write();
-        if state.objects.get(&key).is_some_and(|known| known.covers(told)) {
+        if let Some(known) = state.objects.get_mut(&key)
+            && known.covers(told)
+        {
+            if !part.is_empty() {
+                known.part = Arc::clone(part);
+            }
             return false;
         }
-        state.objects.insert(key, self.entry(told));
+        state.objects.insert(key, self.entry(part, told));
         true
     }
 
-    fn entry(&self, told: &Told) -> Entry {
-        Entry { object: self.packer.pack(&told.object), is_bare: told.is_bare }
+    fn entry(&self, part: &Arc<str>, told: &Told) -> Entry {
+        Entry { object: self.packer.pack(&told.object), is_bare: told.is_bare, part: Arc::clone(part) }
     }
 
     /// An object is gone. Returns whether that was not known.
     pub fn remove(&self, object: &Object) -> bool {
-        let key = key_of(object);
+        let key = self.key_of(object);
         let mut state = self.state.write();
         if state.gone.len() >= MOST_GONE {
             state.gone.pop_front();
@@ -146,7 +215,7 @@ impl Store {
     pub fn wrote(&self, object: &Value) {
         let Some(object) = Object::from_value(object) else { return };
         if !self.state.read().gone.contains(&object.uid) {
-            self.put(&Told { object, is_bare: false });
+            self.put(&Arc::from(""), &Told { object, is_bare: false });
         }
     }
 }
@@ -166,10 +235,9 @@ impl Entry {
     }
 }
 
-/// The key of an object.
+/// Namespace and name of an object.
 pub(super) fn key_of(object: &Object) -> ObjectKey {
-    let namespace = (!object.namespace.is_empty()).then(|| object.namespace.to_string());
-    ObjectKey { namespace, name: object.name.to_string() }
+    Keys::Plain.of(object)
 }
 
 fn is_same(known: &Object, object: &Object) -> bool {
@@ -185,10 +253,15 @@ fn is_newer(known: &Object, object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::tenants::FlatKeys;
     use serde_json::json;
 
     fn value(name: &str, uid: &str, version: u64) -> Value {
         json!({"metadata": {"name": name, "uid": uid, "resourceVersion": version.to_string()}})
+    }
+
+    fn part() -> Arc<str> {
+        Arc::from("")
     }
 
     fn object(name: &str, uid: &str, version: u64) -> Object {
@@ -206,11 +279,11 @@ mod tests {
     #[test]
     fn what_we_wrote_is_not_undone_by_a_slow_watch() {
         let store = Store::default();
-        assert!(store.put(&told("a", "1", 5)));
+        assert!(store.put(&part(), &told("a", "1", 5)));
         store.wrote(&value("a", "1", 9));
-        assert!(!store.put(&told("a", "1", 7)) && !store.put(&told("a", "1", 9)));
+        assert!(!store.put(&part(), &told("a", "1", 7)) && !store.put(&part(), &told("a", "1", 9)));
         assert_eq!(version(&store, "a").as_deref(), Some("9"));
-        assert!(store.put(&told("a", "2", 8)), "another object of the same name");
+        assert!(store.put(&part(), &told("a", "2", 8)), "another object of the same name");
         assert!(!store.remove(&object("a", "1", 10)), "that is about the one before");
         assert!(store.remove(&object("a", "2", 11)));
         store.wrote(&value("a", "2", 10));
@@ -221,10 +294,10 @@ mod tests {
     fn what_is_bare_is_completed_and_not_stripped_again() {
         let (store, key) = (Store::default(), ObjectKey::cluster("a"));
         let bare = || Told { object: object("a", "1", 5), is_bare: true };
-        assert!(store.put(&bare()) && store.is_bare(&key) && !store.put(&bare()));
-        assert!(store.put(&told("a", "1", 5)) && !store.is_bare(&key));
-        assert!(!store.put(&bare()) && !store.is_bare(&key));
-        store.replace(vec![bare()]);
+        assert!(store.put(&part(), &bare()) && store.is_bare(&key) && !store.put(&part(), &bare()));
+        assert!(store.put(&part(), &told("a", "1", 5)) && !store.is_bare(&key));
+        assert!(!store.put(&part(), &bare()) && !store.is_bare(&key));
+        store.replace(&part(), vec![bare()]);
         assert!(!store.is_bare(&key));
     }
 
@@ -232,14 +305,45 @@ mod tests {
     fn a_list_tells_what_is_new_changed_and_gone() {
         let store = Store::default();
         assert!(!store.is_synced());
-        let mut changed = store.replace(vec![told("a", "1", 1), told("b", "2", 2), told("c", "3", 3)]);
+        let mut changed = store.replace(&part(), vec![told("a", "1", 1), told("b", "2", 2), told("c", "3", 3)]);
         changed.sort();
         assert_eq!(changed, ["a", "b", "c"].map(ObjectKey::cluster));
-        assert!(!store.is_synced() && store.mark_synced() && !store.mark_synced() && store.is_synced());
+        assert!(!store.is_synced() && store.mark_synced(&part()) && !store.mark_synced(&part()) && store.is_synced());
         store.wrote(&value("b", "2", 9));
-        let mut changed = store.replace(vec![told("a", "1", 4), told("b", "2", 2)]);
+        let mut changed = store.replace(&part(), vec![told("a", "1", 4), told("b", "2", 2)]);
         changed.sort();
         assert_eq!(changed, ["a", "c"].map(ObjectKey::cluster));
         assert_eq!((version(&store, "b").as_deref(), store.keys().len()), (Some("9"), 2));
+    }
+
+    fn of_cluster(cluster: &str, version: u64) -> Told {
+        let metadata = json!({"name": "a", "uid": format!("{cluster}-{version}"), "resourceVersion": version.to_string(),
+            "annotations": {"kcp.io/cluster": cluster}});
+        Told { object: Object::from_value(&json!({"metadata": metadata})).unwrap(), is_bare: false }
+    }
+
+    #[test]
+    fn a_list_of_one_part_says_nothing_about_the_others_and_a_part_that_is_gone_takes_nothing_along() {
+        let store = Store::new(Keys::Flat(FlatKeys::new("c-1")));
+        let (one, two): (Arc<str>, Arc<str>) = (Arc::from("one"), Arc::from("two"));
+        assert!(!store.is_synced(), "nobody knows which parts there are");
+        store.open(&one);
+        store.open(&two);
+        assert_eq!(store.replace(&one, vec![of_cluster("x", 1)]).len(), 1);
+        assert!(store.mark_synced(&one) && !store.is_synced() && store.has_synced("one"));
+        assert_eq!(store.replace(&two, vec![of_cluster("y", 1)]).len(), 1);
+        assert!(store.mark_synced(&two) && store.is_synced());
+        assert_eq!(store.keys().len(), 2, "equal names of two workspaces are two objects");
+        assert_eq!(store.replace(&one, Vec::new()).len(), 1);
+        assert_eq!(store.keys().len(), 1);
+        store.close("two");
+        assert!(store.is_synced() && store.keys().len() == 1 && !store.has_synced("two"));
+        // What we have written ourselves belongs to no part until one tells it.
+        let written = json!({"metadata": {"name": "b", "uid": "b", "resourceVersion": "9", "annotations": {"kcp.io/cluster": "x"}}});
+        store.wrote(&written);
+        assert!(store.replace(&one, Vec::new()).is_empty() && store.keys().len() == 2);
+        let told = Told { object: Object::from_value(&written).unwrap(), is_bare: false };
+        assert!(!store.put(&one, &told));
+        assert_eq!(store.replace(&one, Vec::new()).len(), 1);
     }
 }

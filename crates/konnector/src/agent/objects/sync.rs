@@ -3,19 +3,21 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use carrick_bind_api::copies::annotation;
+use carrick_bind_api::copies::{Ownership, annotation, ownership};
+use carrick_bind_api::existing::Existing;
 use carrick_bind_api::mapping::{MappingError, ObjectKey};
-use carrick_bind_api::names::PROVIDER_NAMESPACE_ANNOTATION;
+use carrick_bind_api::names::{CONSUMER_CLUSTER_ANNOTATION, PROVIDER_NAMESPACE_ANNOTATION};
 use carrick_client::Object;
 use carrick_multicluster::Lease;
 use carrick_sync::object::is_deleting;
 use futures::FutureExt;
 use serde_json::Value;
 
+use super::consumers::{Consumers, Place};
 use super::execute::{Writing, names};
 use super::hub::Hub;
 use super::key::{Item, WorkKey};
-use super::layout::{Api, resource, service_namespaces};
+use super::layout::{Api, consumer_namespaces, resource, service_namespaces};
 use super::outcome::{Outcome, Problem, Trouble};
 use crate::decide::objects::{ObjectView, SyncMode, decide};
 
@@ -30,7 +32,8 @@ pub(super) async fn work(hub: Arc<Hub>) {
 }
 
 fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
-    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{key}: {words}") });
+    let problem =
+        |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{}: {words}", hub.shown(key)) });
     match done {
         Ok(Outcome::Again) if hub.another_round(key) => {
             hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
@@ -58,7 +61,7 @@ fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Tr
             lease.done();
         }
         Err(Trouble::Failed { words, cause }) => {
-            tracing::warn!(object = %key, problem = words, "An object cannot be synced.");
+            tracing::warn!(object = hub.shown(key), problem = words, "An object cannot be synced.");
             hub.set_problem(key, problem(false, &words));
             match cause {
                 Some(cause) => lease.wait_for(&cause),
@@ -85,38 +88,54 @@ impl Hub {
                 Some(kind) => self.sync_claimed(key, kind, object).await,
                 None => Ok(Outcome::Settled),
             },
-            Item::Namespaces => self.sync_namespaces(&layout).await,
+            Item::Namespaces => match &self.consumers {
+                Consumers::Cluster(consumer) => self.sync_namespaces(&layout, consumer).await,
+                Consumers::Workspaces(workspaces) => self.sync_tenant_namespaces(&layout, workspaces).await,
+            },
         }
     }
 
     /// Brings one object and its copy in line.
     async fn sync(&self, key: &WorkKey, api: &Api, object: &ObjectKey) -> Result<Outcome, Trouble> {
         let Some(consumer) = self.watched(&api.consumer) else { return Ok(Outcome::Unknown) };
-        // Where the kind is not served any more there are no objects either; that counts only if copies have to go anyway.
-        let is_known = consumer.store.is_synced()
-            || api.mode == SyncMode::Drain && consumer.store.outage().is_some_and(|outage| outage.not_served);
-        if !is_known {
-            return Ok(Outcome::Unknown);
-        }
-        let source = consumer.store.get(object);
-        let source = source.as_ref().map(|source| read(source, api.mode)).transpose()?;
+        let found = consumer.store.get(object);
+        let source = found.as_ref().map(|source| read(source, api.mode)).transpose()?;
         // Whoever keeps copies does not have to see them.
         if api.mode == SyncMode::Release {
-            return self.carry_out(key, api, object, object, source.as_ref(), None).await;
+            let place = match self.place(object, found.as_ref(), None) {
+                Ok(place) if self.knows(&api.consumer, &place) => place,
+                Ok(_) => return Ok(Outcome::Unknown),
+                Err(outcome) => return Ok(outcome),
+            };
+            return self.carry_out(key, api, &place, object, source.as_ref(), None).await;
         }
         if object.namespace.is_some() && self.synced(&service_namespaces(&self.contract)).is_none() {
             return Ok(Outcome::Unknown);
         }
         let assigned = self.assigned();
-        let (copy_key, copy) = match (api.mapping.to_provider(object, &assigned), &source) {
-            (Ok(copy_key), _) => {
-                let Some(provider) = self.synced(&api.copy_watch(&copy_key)) else {
+        let mapped = api.mapping.to_provider(object, &assigned);
+        let copy = match &mapped {
+            Ok(copy_key) => {
+                let Some(provider) = self.synced(&api.copy_watch(copy_key)) else {
                     return Ok(Outcome::Unknown);
                 };
-                let copy = provider.store.get(&copy_key);
-                let copy = copy.as_ref().map(|copy| read(copy, api.mode)).transpose()?;
-                (copy_key, copy)
+                let copy = provider.store.get(copy_key);
+                copy.as_ref().map(|copy| read(copy, api.mode)).transpose()?
             }
+            Err(_) => None,
+        };
+        let place = match self.place(object, found.as_ref(), copy.as_ref()) {
+            Ok(place) => place,
+            Err(outcome) => return Ok(outcome),
+        };
+        // Where the kind is not served any more there are no objects either; that counts only if copies have to go anyway.
+        let is_known = self.knows(&api.consumer, &place)
+            || api.mode == SyncMode::Drain && consumer.store.outage().is_some_and(|outage| outage.not_served);
+        if !is_known {
+            return Ok(Outcome::Unknown);
+        }
+        let copy_key = match (mapped, &source) {
+            (Ok(copy_key), _) => copy_key,
             (Err(_), None) => return Ok(Outcome::Settled),
             (Err(error), Some(source)) if api.mode == SyncMode::Keep && !is_deleting(source) => {
                 if let MappingError::NamespacePending(_) = &error {
@@ -125,14 +144,31 @@ impl Hub {
                 return Err(Trouble::Pending(error.to_string()));
             }
             (Err(_), Some(source)) => match self.left_behind(api, object, source).await? {
-                Some(found) => found,
+                Some((copy_key, copy)) => {
+                    return self.carry_out(key, api, &place, &copy_key, Some(source), copy.as_ref()).await;
+                }
                 // It never had a copy.
                 None => {
-                    return self.carry_out(key, &api.released(), object, object, Some(source), None).await;
+                    return self.carry_out(key, &api.released(), &place, object, Some(source), None).await;
                 }
             },
         };
-        self.carry_out(key, api, object, &copy_key, source.as_ref(), copy.as_ref()).await
+        if source.is_none() && api.existing.makes_objects() && !self.has_namespace(object) {
+            // It is looked at again when its namespace is there.
+            let is_ours = |copy: &Value| ownership(copy, &self.contract) == Ownership::Ours;
+            if !copy.as_ref().is_some_and(is_ours) {
+                return Ok(Outcome::Settled);
+            }
+        }
+        self.carry_out(key, api, &place, &copy_key, source.as_ref(), copy.as_ref()).await
+    }
+
+    /// Whether an object can be created in its namespace on the consumer.
+    fn has_namespace(&self, object: &ObjectKey) -> bool {
+        let Some(namespace) = &object.namespace else { return true };
+        let found = self.watched(&consumer_namespaces());
+        let found = found.and_then(|watched| watched.store.get(&ObjectKey::cluster(namespace)));
+        found.is_some_and(|found| !found.is_deleting())
     }
 
     /// Where the copy of an object was before its namespace was unassigned, and whether it is still there.
@@ -156,7 +192,7 @@ impl Hub {
         &self,
         key: &WorkKey,
         api: &Api,
-        object: &ObjectKey,
+        place: &Place,
         copy_key: &ObjectKey,
         source: Option<&Value>,
         copy: Option<&Value>,
@@ -167,13 +203,23 @@ impl Hub {
             }
             _ => None,
         };
+        if let (Some(cluster), Some(copy)) = (&place.cluster, copy)
+            && let Some(named) = annotation(copy, CONSUMER_CLUSTER_ANNOTATION).filter(|named| named != cluster)
+            && ownership(copy, &self.contract) == Ownership::Ours
+        {
+            // Two workspaces have the same key by chance.
+            let words = format!("its copy belongs to workspace {named}; choose another name or namespace here");
+            return Err(Trouble::Conflict(words));
+        }
         let noted = self.noted(key);
         let view = ObjectView {
             kinds: &api.kinds,
             has_status: api.has_status,
             contract: &self.contract,
             owner: owner.as_ref(),
-            key: object,
+            key: &place.key,
+            cluster: place.cluster.as_deref(),
+            existing: if place.cluster.is_some() { Existing::Leave } else { api.existing },
             copy_key,
             source,
             copy,
@@ -183,7 +229,7 @@ impl Hub {
         };
         let plan = decide(&view).map_err(|problem| Trouble::Conflict(problem.to_string()))?;
         let watches = [api.consumer.clone(), api.copy_watch(copy_key)];
-        let writing = Writing { hub: self, key, noted: noted.clone(), copy_at: view.copy_at(), watches };
+        let writing = Writing { hub: self, key, noted: noted.clone(), copy_at: view.copy_at(), watches, place };
         writing.carry_out(plan).await
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carrick_bind_api::existing::Existing;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 
 use crate::decide::binding::Sync;
@@ -27,6 +28,8 @@ pub struct WantedBinding {
     pub sync: Sync,
     /// What becomes of the objects.
     pub mode: SyncMode,
+    /// What becomes of those that the provider had before.
+    pub existing: Existing,
 }
 
 /// What bindings are told, by name of the binding.

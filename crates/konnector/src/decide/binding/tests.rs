@@ -60,6 +60,7 @@ impl World {
             provider: Some("Provider"),
             changed: self.changed.as_ref(),
             heartbeat: None,
+            existing: &Ok(Existing::Leave),
             objects: None,
             refused: &self.refused,
             export: self.export.as_ref(),
@@ -248,6 +249,7 @@ fn a_secret_that_cannot_be_used_stops_nothing_that_runs() {
         provider: None,
         changed: None,
         heartbeat: None,
+        existing: &Ok(Existing::Leave),
         objects: None,
         refused: &BTreeMap::new(),
         export: Seen::Absent,
@@ -311,6 +313,7 @@ fn what_becomes_of_objects_is_told_once_and_one_bad_object_spoils_nothing() {
             provider: Some("Provider"),
             changed: None,
             heartbeat: Some(&Ok(())),
+            existing: &Ok(Existing::Leave),
             objects: Some(ObjectsView { read: Some(Ok(())), conflicts, failing }),
             refused: &BTreeMap::new(),
             export: world.export.as_ref(),
@@ -334,4 +337,36 @@ fn what_becomes_of_objects_is_told_once_and_one_bad_object_spoils_nothing() {
     assert_eq!(told(&binding, &some, &none, 13), None, "told once");
     binding.status = told(&binding, &none, &none, 14).unwrap();
     assert!(conditions::is_true(&binding.status.conditions, "Ready"));
+}
+
+#[test]
+fn a_word_that_nobody_knows_is_told_with_those_that_there_are_and_stops_nothing() {
+    let mut world = World::new();
+    world.settle();
+    let told = |binding: &ApiServiceBinding, existing: &Result<Existing, ExistingError>| {
+        let plan = decide(&BindingView {
+            binding,
+            contract: Ok("c-1"),
+            provider: Some("Provider"),
+            changed: None,
+            heartbeat: None,
+            existing,
+            objects: None,
+            refused: &BTreeMap::new(),
+            export: world.export.as_ref(),
+            request: None,
+            schemas: world.schemas.as_ref(),
+            crds: &world.crds,
+            now: Timestamp::from_second(70).unwrap(),
+        });
+        assert!(plan.sync.is_some_and(|sync| !sync.apis.is_empty()));
+        plan.status
+    };
+    let mut binding = world.binding.clone();
+    binding.status = told(&binding, &Existing::of_annotation(Some("Mirror"))).unwrap();
+    let condition = conditions::find(&binding.status.conditions, EXISTING_OBJECTS).unwrap();
+    assert!(condition.message.contains("\"Mirror\"") && condition.message.contains("Show or Adopt"));
+    assert_eq!(condition.reason, "UnknownExistingObjects");
+    binding.status = told(&binding, &Ok(Existing::Show)).unwrap();
+    assert_eq!(conditions::find(&binding.status.conditions, EXISTING_OBJECTS), None);
 }

@@ -1,5 +1,7 @@
 //! Claimed objects end up on both sides, in either direction, and nothing else does.
 
+use carrick_bind_api::names::{CONTRACT_ANNOTATION, PROVIDER_UID_ANNOTATION};
+
 use super::*;
 use crate::decide::model::Model;
 
@@ -40,6 +42,7 @@ impl Case {
             kind: &self.kind,
             contract: CONTRACT,
             key: &self.key,
+            cluster: None,
             provider_key: self.provider_key.as_ref(),
             consumer: model.consumer.as_ref().map(|object| side(object, here)),
             provider: model.provider.as_ref().map(|object| side(object, there)),

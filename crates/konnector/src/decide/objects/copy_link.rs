@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use carrick_bind_api::carrick_kcp::meta::OwnerReference;
 use carrick_bind_api::copies;
 use carrick_bind_api::mapping::ObjectKey;
-use carrick_bind_api::names::Owner;
+use carrick_bind_api::names::{CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAME_ANNOTATION, Owner};
 use carrick_sync::content::remembered;
 use carrick_sync::memory::{Applied, BY_APPLY, StateEntry, applied_mark, read_mark, sum};
 use carrick_sync::object::{annotation, set};
@@ -31,6 +31,10 @@ pub(in crate::decide) struct CopyLink<'a> {
     pub labelled: Option<Owner>,
     /// Whether the source waits for its copy.
     pub held: bool,
+    /// Whether the copy has the status of the source.
+    pub shows_status: bool,
+    /// The logical cluster of the source, if there are many.
+    pub tenant: Option<&'a str>,
 }
 
 impl Transform for CopyLink<'_> {
@@ -38,10 +42,17 @@ impl Transform for CopyLink<'_> {
 
     fn spec(&self, source: &Value, _: Option<&Value>) -> Result<Value, Infallible> {
         let at = ObjectKey { namespace: self.copy_at.namespace.clone(), name: self.copy_at.name.clone() };
-        let copy = match self.copy_at.side.role {
+        let mut copy = match self.copy_at.side.role {
             Role::Provider => copies::for_provider(source, &at, self.contract, None),
             Role::Consumer => copies::for_consumer(source, &at, self.contract),
         };
+        if let Some(cluster) = self.tenant.filter(|_| self.copy_at.side.role == Role::Provider) {
+            set(&mut copy, "annotations", CONSUMER_CLUSTER_ANNOTATION, cluster);
+            set(&mut copy, "annotations", CONSUMER_NAME_ANNOTATION, &self.source_at.name);
+        }
+        if let Some(status) = source.get("status").filter(|_| self.shows_status) {
+            copy["status"] = status.clone();
+        }
         let copy = draft(&copy, &self.copy_at);
         Ok(match self.labelled {
             Some(owner) => copies::labelled(copy, owner),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use carrick_bind_api::names::{
-    CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION, PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION,
+    CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAME_ANNOTATION, CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION,
+    PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION,
 };
 use carrick_sync::memory::checksum;
 use carrick_sync::object::annotation;
@@ -13,8 +14,14 @@ use serde_json::Value;
 const NO_CONTENT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// The annotations that lead from a copy to its source.
-const MARKS: [&str; 4] =
-    [CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION, PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION];
+const MARKS: [&str; 6] = [
+    CONSUMER_CLUSTER_ANNOTATION,
+    CONSUMER_NAME_ANNOTATION,
+    CONSUMER_NAMESPACE_ANNOTATION,
+    CONSUMER_UID_ANNOTATION,
+    PROVIDER_NAMESPACE_ANNOTATION,
+    PROVIDER_UID_ANNOTATION,
+];
 
 /// A checksum of the content of a copy and of its marks, for [`super::Noted::altered`].
 pub fn content_sum(copy: &Value) -> String {

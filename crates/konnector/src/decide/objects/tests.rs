@@ -2,8 +2,14 @@
 
 use proptest::prelude::*;
 
-use carrick_sync::Role;
+use std::sync::Arc;
+
+use carrick_bind_api::carrick_kcp::meta::OwnerReference;
+use carrick_bind_api::existing::Existing;
+use carrick_bind_api::mapping::ObjectKey;
+use carrick_bind_api::names::CONTRACT_ANNOTATION;
 use carrick_sync::memory::{StatusNote, checksum};
+use carrick_sync::{ApiKind, Role};
 
 use super::*;
 use crate::decide::model::Model;
@@ -29,12 +35,20 @@ struct Case {
     mode: SyncMode,
     noted: Noted,
     derived: bool,
+    existing: Existing,
     owner: Option<OwnerReference>,
 }
 
 impl Case {
     fn new() -> Self {
-        Self { kinds: kinds(), mode: SyncMode::Keep, noted: Noted::default(), derived: false, owner: None }
+        Self {
+            kinds: kinds(),
+            mode: SyncMode::Keep,
+            noted: Noted::default(),
+            derived: false,
+            existing: Existing::Leave,
+            owner: None,
+        }
     }
 
     fn ask(&self, model: &Model) -> Result<ObjectPlan, ObjectProblem> {
@@ -48,6 +62,8 @@ impl Case {
             copy_key: &copy_key,
             source: model.consumer.as_ref(),
             copy: model.provider.as_ref(),
+            cluster: None,
+            existing: self.existing,
             derived: self.derived,
             mode: self.mode,
             noted: &self.noted,
@@ -290,5 +306,82 @@ proptest! {
         case.crash_after(&mut model, at);
         case.settle(&mut model);
         prop_assert_eq!((model.consumer.is_none(), model.provider.is_none()), (true, case.mode != SyncMode::Release));
+    }
+}
+
+/// The provider has a widget of its own.
+fn account() -> Model {
+    let mut model = Model::default();
+    let theirs = json!({"apiVersion": "example.io/v1", "kind": "Widget", "spec": {"size": 1}, "status": {"phase": "Up"},
+        "metadata": {"name": "db", "namespace": "c-1-team", "labels": {"a": "b"}}});
+    model.put(Role::Provider, theirs);
+    model
+}
+
+fn with(existing: Existing) -> Case {
+    Case { existing, ..Case::new() }
+}
+
+#[test]
+fn what_is_shown_has_content_and_status_and_costs_the_account_nothing() {
+    let (case, mut model) = (with(Existing::Show), account());
+    let before = model.provider.clone();
+    assert_eq!(case.settle(&mut model), 2, "mirror and status");
+    let mirror = model.consumer.clone().unwrap();
+    assert!(is_mirror(&mirror, CONTRACT) && !is_mirror(&mirror, "c-2"));
+    assert_eq!((&mirror["spec"], &mirror["status"]), (&json!({"size": 1}), &json!({"phase": "Up"})));
+    model.change(Role::Consumer, |mirror| mirror["spec"] = json!({"size": 9}));
+    assert_eq!(case.settle(&mut model), 1);
+    assert_eq!(model.provider, before);
+    assert_eq!(model.consumer.as_ref().unwrap()["spec"], json!({"size": 1}));
+    // Without a word for it, and with the binding, the mirror goes; the account's object stays.
+    let mut drained = with(Existing::Show);
+    drained.mode = SyncMode::Drain;
+    for end in [Case::new(), drained] {
+        let mut model = model.clone();
+        end.settle(&mut model);
+        assert_eq!((model.consumer, &model.provider), (None, &before));
+    }
+    model.delete(Role::Provider);
+    case.settle(&mut model);
+    assert_eq!(model.consumer, None);
+}
+
+#[test]
+fn what_is_adopted_becomes_an_ordinary_copy_whenever_the_konnector_dies() {
+    for crash in 0..4 {
+        let (case, mut model) = (with(Existing::Adopt), account());
+        let uid = model.provider.as_ref().unwrap()["metadata"]["uid"].clone();
+        for _ in 0..crash {
+            case.crash_after(&mut model, 1);
+        }
+        case.settle(&mut model);
+        let (here, there) = (model.consumer.clone().unwrap(), model.provider.clone().unwrap());
+        assert_eq!(there["metadata"]["uid"], uid);
+        assert_eq!(copies::ownership(&there, CONTRACT), Ownership::Ours);
+        assert_eq!(there["metadata"]["annotations"]["kube-bind.io/consumer-uid"], here["metadata"]["uid"]);
+        assert_eq!(here["status"], json!({"phase": "Up"}));
+        assert_eq!(Case::new().settle(&mut model), 0, "nothing depends on the annotation any more");
+        model.change(Role::Consumer, |here| here["spec"] = json!({"size": 2}));
+        case.settle(&mut model);
+        assert_eq!(model.provider.as_ref().unwrap()["spec"], json!({"size": 2}));
+    }
+}
+
+#[test]
+fn what_both_sides_have_is_neither_shown_nor_adopted() {
+    for existing in [Existing::Show, Existing::Adopt] {
+        let mut model = account();
+        model.put(Role::Consumer, source(&json!({})));
+        assert!(matches!(with(existing).ask(&model), Err(ObjectProblem::Foreign { .. })));
+        // Neither is what another contract has made.
+        let mut other = account();
+        other.change(Role::Provider, |there| there["metadata"]["annotations"] = json!({CONTRACT_ANNOTATION: "c-2"}));
+        assert!(with(existing).ask(&other).unwrap().is_settled());
+        // Nor what is about to go.
+        let mut going = account();
+        going.change(Role::Provider, |there| there["metadata"]["finalizers"] = json!(["x"]));
+        going.delete(Role::Provider);
+        assert!(with(existing).ask(&going).unwrap().is_settled());
     }
 }

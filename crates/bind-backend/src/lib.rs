@@ -7,5 +7,8 @@
 //!                                            agent: watches, one session per cluster or workspace
 //! ```
 
+pub mod http;
+pub mod provider;
+
 /// The version that consumers are told.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

@@ -222,7 +222,7 @@ fn from_kubeconfig(
 }
 
 /// A configuration's own proxy is used for everything; without one the environment decides.
-fn route(proxy_url: Option<&str>, origin: &str) -> Result<Route, ConnectError> {
+pub(crate) fn route(proxy_url: Option<&str>, origin: &str) -> Result<Route, ConnectError> {
     if let Some(url) = proxy_url {
         let proxy = Proxy::parse(url);
         return proxy.map(Route::Proxy).map_err(|problem| ConnectError::Proxy { origin: origin.to_owned(), problem });
@@ -268,7 +268,7 @@ fn apply_overrides(mut config: Config, overrides: &Overrides) -> Result<Config, 
     Ok(config)
 }
 
-fn read_ca(path: &Path) -> Result<Vec<Vec<u8>>, ConnectError> {
+pub(crate) fn read_ca(path: &Path) -> Result<Vec<Vec<u8>>, ConnectError> {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
     let wrong = |problem: String| ConnectError::CaFile { path: path.to_owned(), problem };

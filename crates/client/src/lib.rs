@@ -60,6 +60,7 @@ mod resource;
 mod route;
 mod server;
 mod transport;
+mod web;
 mod writes;
 
 pub use carrick_kcp::CLUSTER_ANNOTATION;
@@ -73,5 +74,6 @@ pub use packer::Packer;
 pub use requests::{RequestLabels, RequestTotals};
 pub use resource::Resource;
 pub use server::Server;
+pub use web::{Web, WebTrust};
 
 pub use {futures, kube, serde_json};

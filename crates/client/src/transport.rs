@@ -292,7 +292,7 @@ impl Destination {
 }
 
 /// TLS as the configuration wants it. Servers whose own certificate stands in place of an authority's are trusted, as kubectl trusts them.
-fn tls_config(config: &Config) -> Result<rustls::ClientConfig, kube::Error> {
+pub(crate) fn tls_config(config: &Config) -> Result<rustls::ClientConfig, kube::Error> {
     let mut tls = config.rustls_client_config()?;
     if let Some(certificates) = config.root_cert.as_deref().filter(|_| !config.accept_invalid_certs) {
         let certificates = certificates.iter().map(|certificate| certificate.clone().into()).collect();

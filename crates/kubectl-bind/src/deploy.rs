@@ -8,6 +8,7 @@ pub mod secret;
 
 use std::fmt::Write as _;
 
+use carrick_bind_api::kinds::API_SERVICE_BINDING_BUNDLE;
 use carrick_bind_api::names::{BINDING_RESPONSE_KEY, KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
 use carrick_client::{Client, ListOptions, Resource};
 use serde_json::Value;
@@ -28,48 +29,138 @@ pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployErro
         (None, None) => return Err(DeployError::NoAnswer),
     };
     let provider = answer::read(&text)?;
-    let known = list(client, &secrets(), KONNECTOR_NAMESPACE).await?;
-    let stored = secret::plan(&provider, &known, request.provider_kubeconfig_secret_name.as_deref())?;
-    let mut said = String::new();
-    let mut objects = vec![manifests::namespace()];
-    objects.extend(stored.object.clone());
-    if !request.skip_konnector {
-        let deployment = client.get(&manifests::deployments(), Some(KONNECTOR_NAMESPACE), manifests::NAME).await;
-        let deployment =
-            deployment.map_err(|source| DeployError::Server { what: "the konnector".to_owned(), source })?;
-        match install::decide(deployment.as_ref(), request.konnector_image.as_deref()) {
-            Install::Apply(image) => objects.extend(manifests::konnector(&image)),
-            // Writing to a String cannot fail.
-            Install::Leave(why) => drop(writeln!(said, "konnector left as it is: {why}")),
-        }
-    }
+    let image = request.konnector_image.as_deref();
+    let secret = request.provider_kubeconfig_secret_name.as_deref();
+    let Plan { objects, secret, left } = plan(client, &provider, secret, request.skip_konnector, image).await?;
+    let is_stored = objects.iter().all(|object| object["kind"] != "Secret");
+    let mut said = left.map_or_else(String::new, |why| format!("konnector left as it is: {why}\n"));
     if request.dry_run {
-        let mut text = String::new();
-        for object in &objects {
-            let yaml = serde_saphyr::to_string(object).map_err(|error| DeployError::Print(error.to_string()))?;
-            let _ = write!(text, "---\n{}\n", yaml.trim_end());
-        }
         // Not a part of what is piped into kubectl.
         eprint!("{said}");
-        return Ok(text);
+        return yaml(&objects);
     }
     for object in &objects {
         let name = write(client, object).await?;
         let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
         let _ = writeln!(said, "{kind}/{name} written");
     }
-    if stored.object.is_none() {
-        let _ = writeln!(said, "secret/{} has this kubeconfig already", stored.name);
+    if is_stored {
+        let _ = writeln!(said, "secret/{secret} has this kubeconfig already");
     }
     Ok(said)
 }
 
-fn secrets() -> Resource {
+/// The konnector and its namespace as YAML, with our image or another one.
+pub fn konnector_yaml(image: Option<&str>) -> Result<String, DeployError> {
+    let image = image.map_or_else(|| format!("{}:{}", install::IMAGE, crate::VERSION), str::to_owned);
+    let mut objects = vec![manifests::namespace()];
+    objects.extend(manifests::konnector(&image));
+    yaml(&objects)
+}
+
+/// Objects as YAML documents.
+pub(crate) fn yaml(objects: &[Value]) -> Result<String, DeployError> {
+    let mut text = String::new();
+    for object in objects {
+        let yaml = serde_saphyr::to_string(object).map_err(|error| DeployError::Print(error.to_string()))?;
+        // Writing to a String cannot fail.
+        let _ = write!(text, "---\n{}\n", yaml.trim_end());
+    }
+    Ok(text)
+}
+
+/// What a consumer gets: the Secret with a provider's kubeconfig, and a konnector unless there is a good one.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// What is written, in this order.
+    pub(crate) objects: Vec<Value>,
+    /// The name of the Secret; empty if the server makes one up.
+    pub(crate) secret: String,
+    /// Why the konnector is left alone, if it is.
+    pub(crate) left: Option<String>,
+}
+
+/// Plans what a consumer gets.
+pub(crate) async fn plan(
+    client: &Client,
+    provider: &answer::ProviderAccess,
+    name: Option<&str>,
+    skip_konnector: bool,
+    image: Option<&str>,
+) -> Result<Plan, DeployError> {
+    let known = list(client, &secrets(), KONNECTOR_NAMESPACE).await?;
+    let stored = secret::plan(provider, &known, name)?;
+    let mut objects = vec![manifests::namespace()];
+    objects.extend(stored.object);
+    let mut left = None;
+    if !skip_konnector {
+        let deployment = client.get(&manifests::deployments(), Some(KONNECTOR_NAMESPACE), manifests::NAME).await;
+        let deployment =
+            deployment.map_err(|source| DeployError::Server { what: "the konnector".to_owned(), source })?;
+        match install::decide(deployment.as_ref(), image) {
+            Install::Apply(image) => objects.extend(manifests::konnector(&image)),
+            Install::Leave(why) => left = Some(why),
+        }
+    }
+    Ok(Plan { objects, secret: stored.name, left })
+}
+
+/// Joins a consumer: Secret `kubeconfig-<name>`, konnector, and a bundle of this name.
+pub async fn join(client: &Client, kubeconfig: &str, name: &str) -> Result<(), DeployError> {
+    let provider = answer::of_kubeconfig(kubeconfig.to_owned())?;
+    let secret = format!("kubeconfig-{name}");
+    let plan = plan(client, &provider, Some(&secret), false, None).await?;
+    for object in &plan.objects {
+        write(client, object).await?;
+    }
+    // The konnector installs the CRD of bundles later than this, unless it is there already.
+    if let Some(crd) = carrick_bind_api::crds::of(API_SERVICE_BINDING_BUNDLE) {
+        let crds = Resource::cluster_wide(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        );
+        let made = client.create(&crds, None, &crd).await;
+        if let Err(source) = made
+            && !source.is_already_exists()
+        {
+            return Err(DeployError::Server { what: "CRD of bundles".to_owned(), source });
+        }
+    }
+    served(client, API_SERVICE_BINDING_BUNDLE.plural, std::time::Duration::from_secs(30)).await?;
+    let bundle = serde_json::json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBindingBundle", "metadata": {"name": name},
+        "spec": {"kubeconfigSecretRef": {"namespace": KONNECTOR_NAMESPACE, "name": secret, "key": KUBECONFIG_KEY}}});
+    write(client, &bundle).await.map(drop)
+}
+
+/// Waits until kube-bind's kind of this plural is served.
+pub(crate) async fn served(client: &Client, plural: &str, longest: std::time::Duration) -> Result<(), DeployError> {
+    let deadline = tokio::time::Instant::now() + longest;
+    loop {
+        match client.raw_get("/apis/kube-bind.io/v1alpha2").await {
+            Ok(found) => {
+                let all = found["resources"].as_array();
+                if all.is_some_and(|all| all.iter().any(|resource| resource["name"] == plural)) {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.is_not_found() || error.is_transient() => {}
+            Err(source) => return Err(DeployError::Server { what: format!("waiting for {plural}"), source }),
+        }
+        if tokio::time::Instant::now() >= deadline {
+            return Err(DeployError::NoKonnector { plural: plural.to_owned(), seconds: longest.as_secs() });
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+}
+
+pub(crate) fn secrets() -> Resource {
     Resource::namespaced("", "v1", "Secret", "secrets")
 }
 
 /// The answer in a Secret of this cluster.
-async fn of_secret(client: &Client, shown: &str, key: Option<&str>) -> Result<String, DeployError> {
+pub(crate) async fn of_secret(client: &Client, shown: &str, key: Option<&str>) -> Result<String, DeployError> {
     let (namespace, name) = shown.split_once('/').ok_or_else(|| DeployError::SecretName(shown.to_owned()))?;
     let found = client.get(&secrets(), Some(namespace), name).await;
     let found = found.map_err(|source| DeployError::Server { what: format!("secret {shown}"), source })?;
@@ -87,7 +178,7 @@ async fn list(client: &Client, resource: &Resource, namespace: &str) -> Result<V
 }
 
 /// Writes an object; returns its name.
-async fn write(client: &Client, object: &Value) -> Result<String, DeployError> {
+pub(crate) async fn write(client: &Client, object: &Value) -> Result<String, DeployError> {
     let resource = manifests::resource(object);
     let (namespace, name) = (object["metadata"]["namespace"].as_str(), object["metadata"]["name"].as_str());
     let written = match name {

@@ -45,6 +45,16 @@ pub enum DeployError {
         /// What the server said.
         source: Error,
     },
+    /// Nobody has installed kube-bind's CRDs.
+    #[error(
+        "{plural}.kube-bind.io is not served after {seconds} s: the konnector, which installs it, does not run; see `kubectl -n kube-bind get pods`"
+    )]
+    NoKonnector {
+        /// Plural of the kind.
+        plural: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// An object cannot be printed.
     #[error("cannot print what would be written: {0}")]
     Print(String),

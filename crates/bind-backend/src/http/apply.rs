@@ -1,0 +1,62 @@
+//! Joining a consumer whose kubeconfig somebody uploads: the konnector, the credentials and a bundle are written there.
+
+use carrick_bind_api::response::decode;
+use carrick_client::{InlineKubeconfig, Server};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::answer::{Answer, Fault, json_answer};
+use super::api::{UI_IDENTITY, order};
+use super::asked::Asked;
+use super::front::Front;
+use crate::provider::Provider;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ApplyBody {
+    consumer_kubeconfig: String,
+    binding_name: String,
+    #[serde(default)]
+    template_name: String,
+    #[serde(default)]
+    host_aliases: Vec<String>,
+}
+
+impl<P: Provider> Front<P> {
+    /// Writes konnector, Secret and bundle on the cluster of an uploaded kubeconfig.
+    pub(super) async fn apply_binding(&self, asked: &Asked) -> Result<Answer, Fault> {
+        let claims = self.session(asked).await?.claims;
+        let body: ApplyBody = serde_json::from_slice(&asked.body)
+            .map_err(|_| Fault::bad("the body needs consumerKubeconfig (base64) and bindingName"))?;
+        if !body.host_aliases.is_empty() {
+            return Err(Fault::bad(
+                "hostAliases are not supported; make the provider's name known to the consumer's DNS",
+            ));
+        }
+        let text = decode(&body.consumer_kubeconfig).and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = text.ok_or_else(|| Fault::bad("consumerKubeconfig is not text in base64"))?;
+        let kubeconfig = InlineKubeconfig::parse(&text).map_err(|error| Fault::bad(error.to_string()))?;
+        let found = self.provider.exports(&claims.cid, &claims.author()).await?;
+        let (_, exports) =
+            found.ok_or_else(|| Fault::NotFound("nothing is bound yet; bind a template first".to_owned()))?;
+        if !exports.contains(&body.binding_name) {
+            return Err(Fault::NotFound(format!("there is no binding {:?}", body.binding_name)));
+        }
+        // The contract is there already; this hands out its credentials once more and asks for no export.
+        let mut again =
+            order(&claims, &body.binding_name, or(&body.template_name, &body.binding_name), UI_IDENTITY, "")?;
+        again.request_export = false;
+        let bound = self.provider.bind(&claims.cid, &again).await?;
+        let provider = String::from_utf8(bound.kubeconfig).map_err(|_| Fault::Internal("bad kubeconfig".to_owned()))?;
+        let server = Server::from_inline(&kubeconfig).map_err(|error| Fault::bad(error.to_string()))?;
+        let written = carrick_kubectl_bind::deploy::join(&server.client(), &provider, &body.binding_name).await;
+        written.map_err(|error| Fault::bad(format!("the consumer's cluster: {error}")))?;
+        let message = format!("the konnector and bundle {} are written", body.binding_name);
+        Ok(json_answer(StatusCode::OK, &json!({"konnectorDeployed": true, "bundleCreated": true, "message": message})))
+    }
+}
+
+fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
+    if text.is_empty() { other } else { text }
+}

@@ -1,0 +1,200 @@
+//! HTML.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// The style of all pages: readable in light and dark, with a focus that can be seen.
+pub(super) const STYLE: &str = include_str!("style.css");
+
+/// Text as it may stand anywhere in HTML.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// What is the same on all pages.
+pub(super) struct Layout<'a> {
+    pub(super) title: &'a str,
+    pub(super) provider: &'a str,
+    pub(super) account: &'a str,
+}
+
+impl Layout<'_> {
+    /// A whole page.
+    pub(super) fn around(&self, content: &str) -> String {
+        let (title, provider, account) = (escape(self.title), escape(self.provider), escape(self.account));
+        let account =
+            if account.is_empty() { account } else { format!("<p>Logged in as <strong>{account}</strong></p>") };
+        format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} – {provider}</title>\
+             <link rel=\"stylesheet\" href=\"/style.css\"></head><body><a class=\"skip\" href=\"#main\">Skip to content</a>\
+             <header><p>{provider}</p>{account}</header><main id=\"main\">{content}</main></body></html>\n"
+        )
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A number of things.
+fn count(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// Templates as a list, then collections.
+pub(super) fn catalogue(templates: &Value, collections: &Value, link: impl Fn(&str) -> String) -> String {
+    let templates = items(&templates["items"]);
+    let mut out = String::new();
+    if templates.is_empty() {
+        out.push_str("<p>This provider offers nothing yet.</p>");
+    } else {
+        out.push_str("<ul class=\"cards\">");
+        for template in templates {
+            let (name, spec) = (text(template, "/metadata/name"), &template["spec"]);
+            let numbers = [
+                count(items(&spec["resources"]).len(), "resource"),
+                count(items(&spec["permissionClaims"]).len(), "permission claim"),
+                count(items(&spec["namespaces"]).len(), "namespace"),
+            ];
+            // Writing to a String cannot fail.
+            let _ = write!(
+                out,
+                "<li><h2><a href=\"{}\">{}</a></h2><p>{}</p><p class=\"quiet\">{}</p></li>",
+                escape(&link(name)),
+                escape(name),
+                escape(text(template, "/spec/description")),
+                numbers.join(", ")
+            );
+        }
+        out.push_str("</ul>");
+    }
+    let collections = items(&collections["items"]);
+    if !collections.is_empty() {
+        out.push_str("<h2>Collections</h2><dl>");
+        for collection in collections {
+            let names = items(&collection["spec"]["templates"]).iter().map(|template| text(template, "/name"));
+            let known = |name: &str| templates.iter().any(|template| template["metadata"]["name"] == name);
+            let links = names.map(|name| match known(name) {
+                true => format!("<a href=\"{}\">{}</a>", escape(&link(name)), escape(name)),
+                false => escape(name),
+            });
+            let _ = write!(
+                out,
+                "<dt>{}</dt><dd>{} {}</dd>",
+                escape(text(collection, "/metadata/name")),
+                escape(text(collection, "/spec/description")),
+                links.collect::<Vec<_>>().join(", ")
+            );
+        }
+        out.push_str("</dl>");
+    }
+    out
+}
+
+/// What a template holds.
+pub(super) fn details(template: &Value) -> String {
+    let mut out = format!("<h1>{}</h1>", escape(text(template, "/metadata/name")));
+    let _ = write!(out, "<p>{}</p>", escape(text(template, "/spec/description")));
+    let resource = |value: &Value| {
+        let (resource, group) = (text(value, "/resource"), text(value, "/group"));
+        if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+    };
+    let spec = &template["spec"];
+    let lists: [(&str, Vec<String>); 3] = [
+        ("APIs that appear on your cluster", items(&spec["resources"]).iter().map(resource).collect()),
+        (
+            "Objects of yours that the provider may read and write",
+            items(&spec["permissionClaims"]).iter().map(resource).collect(),
+        ),
+        (
+            "Namespaces that are created on your cluster",
+            items(&spec["namespaces"]).iter().map(|namespace| text(namespace, "/name").to_owned()).collect(),
+        ),
+    ];
+    for (title, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+        let rows: String = names.iter().map(|name| format!("<li><code>{}</code></li>", escape(name))).collect();
+        let _ = write!(out, "<h2>{title}</h2><ul>{rows}</ul>");
+    }
+    out
+}
+
+/// The form that orders a template.
+pub(super) fn form(action: &str, mark: &str, template: &str, problem: &str) -> String {
+    let (alert, invalid) = if problem.is_empty() {
+        (String::new(), "")
+    } else {
+        let alert = format!("<p id=\"problem\" class=\"problem\" role=\"alert\">{}</p>", escape(problem));
+        (alert, " aria-invalid=\"true\" aria-errormessage=\"problem\"")
+    };
+    let (action, mark, template) = (escape(action), escape(mark), escape(template));
+    format!(
+        "<h2>Bind</h2>{alert}<form method=\"post\" action=\"{action}\"><input type=\"hidden\" name=\"mark\" value=\"{mark}\">\
+         <input type=\"hidden\" name=\"template\" value=\"{template}\"><label for=\"name\">Name of the binding</label>\
+         <input id=\"name\" name=\"name\" value=\"{template}\" required maxlength=\"253\" autocomplete=\"off\" \
+         pattern=\"[a-z0-9]([a-z0-9.\\-]*[a-z0-9])?\" aria-describedby=\"hint\"{invalid}>\
+         <p id=\"hint\" class=\"quiet\">Lower-case letters, digits, - and .</p><button>Bind</button></form>"
+    )
+}
+
+/// What to do with what was bound.
+pub(super) fn result(name: &str, yaml: &str) -> String {
+    format!(
+        "<h1>{} is bound</h1><p>Two steps on your own cluster remain:</p><ol>\
+         <li><p>Install the konnector: download <a href=\"/api/konnector-manifests\">konnector.yaml</a>, then</p>\
+         <pre><code>kubectl apply -f konnector.yaml</code></pre></li>\
+         <li><p><label for=\"bundle\">Apply this text. It holds credentials: keep it to yourself.</label></p>\
+         <textarea id=\"bundle\" readonly rows=\"16\" spellcheck=\"false\">{}</textarea>\
+         <pre><code>kubectl apply -f bundle.yaml</code></pre></li></ol><p><a href=\"/\">All services</a></p>",
+        escape(name),
+        escape(yaml)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_provider_writes_becomes_markup() {
+        let evil = "<script>\"'&";
+        let templates = json!({"items": [{"metadata": {"name": evil}, "spec": {"description": evil,
+            "resources": [{"group": evil, "resource": evil}], "permissionClaims": [], "namespaces": [{"name": evil}]}}]});
+        let collections = json!({"items": [{"metadata": {"name": evil}, "spec": {"description": evil,
+            "templates": [{"name": evil}, {"name": "gone"}]}}]});
+        let pages = [
+            catalogue(&templates, &collections, str::to_owned),
+            details(&templates["items"][0]),
+            form(evil, evil, evil, evil),
+            result(evil, evil),
+            Layout { title: evil, provider: evil, account: evil }.around(""),
+        ];
+        for page in pages {
+            assert!(!page.contains("<script") && page.contains("&lt;script&gt;&quot;&#39;&amp;"), "{page}");
+        }
+    }
+
+    #[test]
+    fn an_empty_catalogue_says_so_and_numbers_agree_with_their_nouns() {
+        assert!(catalogue(&json!({}), &json!({}), str::to_owned).contains("offers nothing yet"));
+        assert_eq!((count(1, "resource"), count(0, "resource")), ("1 resource".to_owned(), "0 resources".to_owned()));
+    }
+}

@@ -7,5 +7,7 @@
 //!                                            agent: watches, one session per cluster or workspace
 //! ```
 
+pub mod provider;
+
 /// The version that consumers are told.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

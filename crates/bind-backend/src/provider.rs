@@ -17,7 +17,11 @@ pub trait Provider: Send + Sync + 'static {
     fn bind(&self, cluster: &str, order: &BindOrder) -> impl Future<Output = Result<Bound, ProviderError>> + Send;
 
     /// Exports of an identity: (contract namespace, names of exports), or None without a contract.
-    fn exports(&self, cluster: &str, identity: &str) -> impl Future<Output = Result<Option<(String, Vec<String>)>, ProviderError>> + Send;
+    fn exports(
+        &self,
+        cluster: &str,
+        identity: &str,
+    ) -> impl Future<Output = Result<Option<(String, Vec<String>)>, ProviderError>> + Send;
 
     /// Whether this person may bind (`SubjectAccessReview`, verb `bind`, group kube-bind.io).
     fn may_bind(&self, cluster: &str, person: &Person) -> impl Future<Output = Result<bool, ProviderError>> + Send;

@@ -310,6 +310,14 @@ problems! {
             /// Its name.
             schema,
         },
+        /// The provider's schema has changed in a way that would break the consumer (ours).
+        SchemaHeldBack(PROVIDER_IN_SYNC, "BreakingSchemaChange", Warning,
+            "BoundSchema {schema} does not follow the provider's schema: {change}; serve a new version, or let the consumer bind again") {
+            /// Its name.
+            schema,
+            /// What would break.
+            change,
+        },
         /// There is no binding for it.
         BindingNotFound(CONNECTED, "APIServiceBindingNotFound", Info,
             "no APIServiceBinding {binding} on the consumer") {
@@ -344,6 +352,30 @@ problems! {
             cluster,
             /// A namespaced one.
             namespaced,
+        },
+        /// A resource is asked for without a version (ours).
+        NoVersions(EXPORTS_READY, "InvalidResource", Error, "{resource} is asked for without a version; name at least one") {
+            /// The resource.
+            resource,
+        },
+        /// Objects without a namespace cannot be kept in the contract's (ours).
+        NotNamespaced(EXPORTS_READY, "NotNamespaced", Error,
+            "schema {schema} is cluster-scoped, and with isolation Namespaced only namespaced ones can be exported") {
+            /// Its name.
+            schema,
+        },
+        /// A namespace is asked for that cannot be served (ours).
+        InvalidNamespace(EXPORTS_READY, "InvalidNamespace", Error, "namespace {namespace} cannot be served: {problem}") {
+            /// The consumer's namespace.
+            namespace,
+            /// What is wrong with it.
+            problem,
+        },
+        /// There is an export of that name with other content (ours).
+        OtherExport(EXPORTS_READY, "OtherExport", Error,
+            "APIServiceExport {export} exists with other resources or claims, which cannot be changed; choose another name") {
+            /// Its name.
+            export,
         },
         /// Something is claimed that cannot be.
         InvalidClaim(PERMISSION_CLAIM, "InvalidPermissionClaim", Error, "{resource} cannot be claimed: {problem}") {

@@ -7,7 +7,11 @@
 //!                                            agent: watches, one session per cluster or workspace
 //! ```
 
+pub mod agent;
+pub mod decide;
 pub mod http;
+pub mod logging;
+pub mod options;
 pub mod provider;
 
 /// The version that consumers are told.

@@ -2,6 +2,32 @@
 
 use std::process::ExitCode;
 
+use carrick_bind_backend::options::Options;
+use carrick_bind_backend::{agent, logging};
+use clap::Parser;
+use tokio_util::sync::CancellationToken;
+
 fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let options = Options::parse();
+    logging::init(options.v);
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(carrick_json::STACK)
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(run(options)));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    carrick_process::stop_on_signals(&stop, "Stopping.")?;
+    let config = options.config(|name| std::env::var(name).ok())?;
+    Ok(agent::run(config, stop).await?)
 }

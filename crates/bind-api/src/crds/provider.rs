@@ -208,7 +208,11 @@ pub(super) fn bound_schema() -> Value {
 pub(super) fn namespace() -> Value {
     let status = object(
         "What was assigned.",
-        [("namespace", text("The provider's namespace; empty as long as there is none."))],
+        [
+            ("namespace", text("The provider's namespace; empty as long as there is none.")),
+            // kube-bind has none here, so nobody learns why nothing is assigned.
+            ("conditions", conditions()),
+        ],
     );
     crd(
         API_SERVICE_NAMESPACE,

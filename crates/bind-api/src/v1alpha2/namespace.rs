@@ -1,5 +1,6 @@
 //! APIServiceNamespace.
 
+use carrick_kcp::condition::Condition;
 use carrick_kcp::object::{kind, object};
 
 use crate::kinds::API_SERVICE_NAMESPACE;
@@ -32,5 +33,7 @@ object! {
     ApiServiceNamespaceStatus {
         /// Its name on the provider; empty as long as none is assigned.
         namespace: String => "namespace",
+        /// Conditions (ours): why none is assigned.
+        conditions: Vec<Condition> => "conditions",
     }
 }

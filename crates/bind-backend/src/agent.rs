@@ -1,0 +1,130 @@
+//! The shell around the decisions: watches, one session per cluster, writes.
+//!
+//! ```text
+//!  run ─┬─ /healthz
+//!       ├─ Clusters   which clusters there are: the one of the kubeconfig, or the workspaces that bind the APIExport
+//!       ├─ Lease      only one of several replicas goes on from here
+//!       └─ Session    one per cluster: caches ──▶ work ──▶ look: decide, write
+//! ```
+
+mod cache;
+mod clusters;
+mod config;
+mod look;
+mod resources;
+mod session;
+mod work;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use carrick_multicluster::coordination::{Election, Lost};
+use carrick_process::Page;
+use http::StatusCode;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub use carrick_process::HttpError;
+pub use clusters::Clusters;
+pub use config::{BackendConfig, LeaseConfig};
+pub use session::SchemaSource;
+
+use clusters::ServedCluster;
+use session::Session;
+
+/// How long to wait for answers to writes that are already sent.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+
+/// Why a backend ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// Probes cannot be served.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// Another replica leads now.
+    #[error(transparent)]
+    Lease(#[from] Lost),
+}
+
+/// Runs a backend without its HTTP front until it is told to stop, which is no error.
+pub async fn run(config: BackendConfig, stop: CancellationToken) -> Result<(), BackendError> {
+    let clusters = Clusters::start(&config, &stop);
+    if let Some(address) = &config.listen_address {
+        let listener = carrick_process::bind(address, "--listen-address").await?;
+        let answer = |target: &str| match target.split('?').next().unwrap_or_default() {
+            "/healthz" => Page::text(StatusCode::OK, "ok"),
+            path => Page::missing(path),
+        };
+        tokio::spawn(carrick_process::serve(listener, answer, stop.child_token()));
+    }
+    lead(&config, &clusters, &stop).await
+}
+
+/// Does the provider's work, if no other replica does.
+pub async fn lead(config: &BackendConfig, clusters: &Clusters, stop: &CancellationToken) -> Result<(), BackendError> {
+    let Some(lease) = &config.lease else {
+        serve(config, clusters, stop).await;
+        return Ok(());
+    };
+    let report = |state: Result<(), &str>| {
+        if let Err(problem) = state {
+            tracing::warn!(problem, "The lease does not work, trying again until it does.");
+        }
+    };
+    let mut election = Election::new(config.server.client(), &lease.name).namespace(&lease.namespace);
+    if let Some(identity) = &lease.identity {
+        election = election.identity(identity);
+    }
+    if let Some(duration) = lease.duration {
+        election = election.duration(duration);
+    }
+    let leadership = tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        leadership = election.acquire(&report) => leadership,
+    };
+    // When it is lost, everything ends: another process may begin any moment.
+    election.hold_while(&leadership, &report, serve(config, clusters, stop)).await?;
+    if config.server.settle_writes(LAST_WRITES).await {
+        election.release().await;
+    }
+    Ok(())
+}
+
+/// A session that ends with whoever holds it.
+struct Running(CancellationToken, JoinHandle<()>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.cancel();
+        self.1.abort();
+    }
+}
+
+/// Runs one session per cluster until told to stop.
+async fn serve(config: &BackendConfig, clusters: &Clusters, stop: &CancellationToken) {
+    tracing::info!(version = crate::VERSION, "Serving consumers.");
+    let mut running: BTreeMap<String, (ServedCluster, Running)> = BTreeMap::new();
+    let mut changes = clusters.changes();
+    while !stop.is_cancelled() {
+        let wanted = clusters.all();
+        running.retain(|name, (cluster, _)| wanted.get(name) == Some(cluster));
+        for (name, cluster) in wanted {
+            running.entry(name).or_insert_with(|| {
+                let end = stop.child_token();
+                let session = Session::start(cluster.client.clone(), cluster.terms.clone(), config.source, &end);
+                let task = tokio::spawn(session.run(end.clone()));
+                (cluster, Running(end, task))
+            });
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            Ok(()) = changes.changed() => {}
+        }
+    }
+    for (_, (_, mut session)) in running {
+        // What it has begun is finished.
+        let _ = (&mut session.1).await;
+    }
+}

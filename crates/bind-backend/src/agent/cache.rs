@@ -1,0 +1,153 @@
+//! Caches: the objects of one watch as they were last seen.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use carrick_bind_api::kinds::ApiObject;
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Object, Resource};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// Told about every object that has come, changed or gone, and once when everything was read.
+pub type Listener = Arc<dyn Fn(Option<&Object>) + Send + Sync>;
+
+/// The objects of one watch. What was seen stays while a server is away.
+pub struct Cache {
+    what: String,
+    state: Mutex<CacheState>,
+    listener: Listener,
+}
+
+type Objects = BTreeMap<(Arc<str>, Arc<str>), Object>;
+
+#[derive(Default)]
+struct CacheState {
+    objects: Objects,
+    /// A list that is not complete yet.
+    coming: Objects,
+    synced: bool,
+    failing: bool,
+}
+
+impl Cache {
+    /// Begins to watch.
+    pub fn start(
+        client: &Client,
+        resource: Resource,
+        options: WatchOptions,
+        listener: Listener,
+        stop: &CancellationToken,
+    ) -> Arc<Self> {
+        let cache = Arc::new(Self { what: resource.plural.to_string(), state: Mutex::default(), listener });
+        let (filled, client, stop) = (Arc::clone(&cache), client.clone(), stop.clone());
+        tokio::spawn(async move {
+            let mut events = pin!(watch(client, resource, options));
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    Some(event) = events.next() => filled.on(event),
+                }
+            }
+        });
+        cache
+    }
+
+    fn on(&self, event: Event) {
+        let key = |object: &Object| (object.namespace.clone(), object.name.clone());
+        let mut changed = Vec::new();
+        let mut state = self.state.lock();
+        match event {
+            Event::Begin => state.coming.clear(),
+            Event::Listed(object) => drop(state.coming.insert(key(&object), object)),
+            Event::Synced => {
+                let coming = std::mem::take(&mut state.coming);
+                let before = std::mem::replace(&mut state.objects, coming);
+                let same = |key, object: &Object| {
+                    state.objects.get(key).is_some_and(|now| now.resource_version == object.resource_version)
+                };
+                changed.extend(before.iter().filter(|(key, object)| !same(*key, object)).map(|(_, it)| it.clone()));
+                let known = |(key, object): &(&(Arc<str>, Arc<str>), &Object)| {
+                    before.get(*key).is_some_and(|it| it.resource_version == object.resource_version)
+                };
+                changed.extend(state.objects.iter().filter(|it| !known(it)).map(|(_, it)| it.clone()));
+                state.synced = true;
+            }
+            Event::Applied(object) => {
+                state.objects.insert(key(&object), object.clone());
+                changed.push(object);
+            }
+            Event::Deleted(object) => {
+                state.objects.remove(&key(&object));
+                changed.push(object);
+            }
+            Event::Failing(error) => {
+                tracing::warn!(what = self.what, %error, "A watch does not work, trying again until it does.");
+                state.failing = true;
+            }
+            Event::Recovered => {
+                tracing::info!(what = self.what, "The watch works again.");
+                state.failing = false;
+            }
+        }
+        drop(state);
+        for object in &changed {
+            (self.listener)(Some(object));
+        }
+        (self.listener)(None);
+    }
+
+    /// Whether everything was read at least once.
+    pub fn has_synced(&self) -> bool {
+        self.state.lock().synced
+    }
+
+    /// Whether what is not here is certain not to exist.
+    pub fn is_certain(&self) -> bool {
+        let state = self.state.lock();
+        state.synced && !state.failing
+    }
+
+    /// One object.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Value> {
+        let found = self.state.lock().objects.get(&(Arc::from(namespace), Arc::from(name))).cloned();
+        found.map(|object| object.value())
+    }
+
+    /// One object, as a type.
+    pub fn read<K: ApiObject>(&self, namespace: &str, name: &str) -> Option<K> {
+        let found = self.state.lock().objects.get(&(Arc::from(namespace), Arc::from(name))).cloned();
+        found.and_then(|object| self.decode(&object))
+    }
+
+    /// The objects of a namespace whose names begin like this; the namespace of cluster-wide ones is empty.
+    pub fn all(&self, namespace: &str, prefix: &str) -> Vec<Object> {
+        let state = self.state.lock();
+        let from = (Arc::<str>::from(namespace), Arc::<str>::from(prefix));
+        let found = state.objects.range(from..);
+        found
+            .take_while(|((at, name), _)| &**at == namespace && name.starts_with(prefix))
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
+    /// The objects of a namespace, as a type. Those that are not what they should be are left out, and the log says so.
+    pub fn typed<K: ApiObject>(&self, namespace: &str) -> Vec<K> {
+        self.all(namespace, "").iter().filter_map(|object| self.decode(object)).collect()
+    }
+
+    /// All objects.
+    pub fn objects(&self) -> Vec<Object> {
+        self.state.lock().objects.values().cloned().collect()
+    }
+
+    fn decode<K: ApiObject>(&self, object: &Object) -> Option<K> {
+        object
+            .decode()
+            .inspect_err(|error| tracing::warn!(what = self.what, ?object, %error, "An object cannot be read."))
+            .ok()
+    }
+}

@@ -1,0 +1,269 @@
+//! One look at one thing: read from caches, decide, write.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use carrick_bind_api::identity::contract_namespace;
+use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::kinds::{API_SERVICE_EXPORT_TEMPLATE, API_SERVICE_NAMESPACE};
+use carrick_bind_api::names::{BINDER, CLUSTER_BINDING_NAME, EXPORTS_ROLE, KUBECONFIG_KEY};
+use carrick_bind_api::v1alpha2::{BindableResourcesRequest, ClusterBinding};
+use carrick_client::{Error, Object};
+use serde_json::Value;
+
+use super::resources;
+use super::session::Session;
+use super::work::{Key, Outcome};
+use super::writer;
+use crate::decide::contract::{ContractView, kubeconfig_in, kubeconfig_secret};
+use crate::decide::objects::{Contract, ContractObjects, NamespaceFacts};
+use crate::decide::plan::{Plan, Write};
+use crate::decide::request::{RequestView, answer_to};
+use crate::decide::rights::{self, RoleKey};
+use crate::decide::{cluster, contract, exports, health, namespaces, request, requests};
+
+/// How often to look at what is not watched.
+const CLUSTER_AGAIN: Duration = Duration::from_mins(5);
+/// After a conflict a watch event comes; if not, look again.
+const AFTER_CONFLICT: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// Looks at one thing.
+    pub(super) async fn look(&self, key: &Key) -> Outcome {
+        let result = match key {
+            Key::Cluster => self.look_at_cluster().await,
+            Key::Contract(namespace) => self.look_at_contract(namespace).await,
+            Key::Request(namespace, name) => self.look_at_request(namespace, name).await,
+        };
+        match result {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::warn!(?key, %error, "Something could not be read or written, trying again.");
+                Outcome { failed: true, again: None }
+            }
+        }
+    }
+
+    async fn look_at_cluster(&self) -> Result<Outcome, Error> {
+        let mut plan = Plan::default();
+        for wanted in cluster::wanted(&self.terms) {
+            let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+            let Some(resource) = resources::of_object(&wanted) else { continue };
+            let existing = self.client.get(&resource, None, name).await?;
+            plan.ensure(existing.as_ref(), &wanted);
+        }
+        plan.look_again_after(CLUSTER_AGAIN);
+        self.carry_out(plan).await
+    }
+
+    async fn look_at_contract(&self, name: &str) -> Result<Outcome, Error> {
+        let namespace = self.namespaces.get("", name);
+        let contract = namespace.as_ref().and_then(Contract::of).filter(|contract| !contract.deleting);
+        let (Some(namespace), Some(contract)) = (&namespace, contract) else {
+            // What served a contract that is gone goes too.
+            let gone = namespace.is_none().then(|| namespaces::clean_up(name, &[], self.found(name, &[]).values()));
+            return self.carry_out(gone.unwrap_or_default()).await;
+        };
+        let now = Timestamp::now();
+        let cluster_binding: Option<ClusterBinding> = self.cluster_bindings.read(name, CLUSTER_BINDING_NAME);
+        let secret = kubeconfig_secret(cluster_binding.as_ref());
+        let kubeconfig = self.kubeconfig_secret(name, &secret.name).await?;
+        let (account, token) = (self.accounts.get(name, BINDER), self.tokens.get(name, BINDER));
+        let role_binding = self.role_bindings.get(name, BINDER);
+        let view = ContractView {
+            contract: &contract,
+            namespace,
+            cluster_binding: cluster_binding.as_ref(),
+            account: account.as_ref(),
+            role_binding: role_binding.as_ref(),
+            token: token.as_ref(),
+            kubeconfig: kubeconfig.as_ref(),
+        };
+        let (mut plan, problem) = contract::decide(&view, &self.terms);
+        self.note_problem(name, problem.map(|problem| problem.to_string()));
+        if let Some(binding) = &cluster_binding {
+            plan.add(health::decide(binding, now));
+        }
+        let objects = self.contract_objects(contract, cluster_binding);
+        let offers = self.offers();
+        plan.add(requests::decide(&objects, &offers, &self.terms, now));
+        plan.add(exports::decide(&objects, &offers, now));
+        plan.add(namespaces::decide(&objects, &self.terms, now));
+        plan.add(rights::decide(&objects, &self.existing_roles(&objects), &self.terms));
+        let outcome = self.carry_out(plan).await;
+        if let Err(error) = &outcome {
+            self.note_problem(name, Some(error.to_string()));
+        }
+        for key in self.waiting.lock().remove(name).into_iter().flatten() {
+            self.work.mark(key);
+        }
+        outcome
+    }
+
+    fn contract_objects(&self, contract: Contract, cluster_binding: Option<ClusterBinding>) -> ContractObjects {
+        let at = contract.namespace.clone();
+        let service_namespaces = self.service_namespaces.typed(&at);
+        ContractObjects {
+            found: self.found(&at, &service_namespaces),
+            namespaces: service_namespaces,
+            requests: self.export_requests.typed(&at),
+            exports: self.exports.typed(&at),
+            schemas: self.schemas.typed(&at),
+            cluster_binding,
+            contract,
+        }
+    }
+
+    /// Namespaces that matter to a contract.
+    fn found(
+        &self,
+        contract: &str,
+        wanted: &[carrick_bind_api::v1alpha2::ApiServiceNamespace],
+    ) -> BTreeMap<String, NamespaceFacts> {
+        let mut names = self.index.serving(contract);
+        for namespace in wanted {
+            names.push(namespace.status.namespace.clone());
+            names.extend(namespaces::assigned_name(contract, &namespace.metadata.name, &self.terms.isolation));
+        }
+        let found = names.into_iter().filter_map(|name| self.namespaces.get("", &name));
+        found.map(|namespace| NamespaceFacts::of(&namespace)).map(|facts| (facts.name.clone(), facts)).collect()
+    }
+
+    /// Roles and bindings that a contract has.
+    fn existing_roles(&self, objects: &ContractObjects) -> BTreeMap<RoleKey, Value> {
+        let contract = &objects.contract;
+        let mut all: Vec<Object> = Vec::new();
+        for prefix in [EXPORTS_ROLE, "kube-binder-resources", "kube-binder-claims"] {
+            let prefix = format!("{prefix}-{}", contract.namespace);
+            all.extend(self.cluster_roles.all("", &prefix));
+            all.extend(self.cluster_role_bindings.all("", &prefix));
+        }
+        let owned = |object: &Value| {
+            let owners = object["metadata"]["ownerReferences"].as_array();
+            owners.into_iter().flatten().any(|owner| owner["uid"] == contract.uid.as_str())
+        };
+        let mut existing: Vec<Value> = all.iter().map(Object::value).filter(owned).collect();
+        let spaces =
+            objects.found.values().filter(|it| it.serves.as_ref().is_some_and(|(of, _)| *of == contract.namespace));
+        let spaces = spaces.filter(|it| !it.deleting).map(|it| it.name.as_str());
+        for namespace in spaces.chain([contract.namespace.as_str()]) {
+            for cache in [&self.roles, &self.role_bindings] {
+                existing.extend(cache.all(namespace, "kube-binder-").iter().map(Object::value));
+            }
+        }
+        existing.into_iter().map(|object| (rights::key(&object), object)).collect()
+    }
+
+    async fn look_at_request(&self, namespace: &str, name: &str) -> Result<Outcome, Error> {
+        let Some(request) = self.requests.read::<BindableResourcesRequest>(namespace, name) else {
+            return Ok(Outcome::default());
+        };
+        if request::is_finished(&request) {
+            let view = self.request_view(&request, &[]);
+            return self.carry_out(request::decide(&view)).await;
+        }
+        let identity = &request.spec.cluster_identity.identity;
+        let found = self.index.of_identity(identity);
+        let found = found.iter().filter_map(|name| self.namespaces.get("", name)).filter_map(|it| Contract::of(&it));
+        let contracts: Vec<Contract> = found.filter(|it| it.identity == *identity && !it.deleting).collect();
+        let new_name = contract_namespace(&self.terms.namespace_prefix, identity);
+        let mut view = self.request_view(&request, &contracts);
+        if let Some(template) = &request.spec.template_ref {
+            // The watch of templates may be behind that of requests, and what is said now is said for good.
+            let known = self.templates.get("", &template.name).is_some();
+            let resource = resources::of(API_SERVICE_EXPORT_TEMPLATE);
+            view.template_exists = known || self.client.get(&resource, None, &template.name).await?.is_some();
+        }
+        if contracts.is_empty() {
+            view.name_taken = self.namespaces.get("", &new_name).is_some();
+        }
+        let (kubeconfig, answer);
+        if let [contract] = &contracts[..] {
+            let at = &contract.namespace;
+            let binding: Option<ClusterBinding> = self.cluster_bindings.read(at, CLUSTER_BINDING_NAME);
+            let secret = kubeconfig_secret(binding.as_ref());
+            let found = self.kubeconfig_secret(at, &secret.name).await?;
+            kubeconfig = found.and_then(|found| kubeconfig_in(&found, &secret.key));
+            view.problem = self.problems.lock().get(at).cloned();
+            view.kubeconfig = kubeconfig.as_deref().filter(|_| view.problem.is_none());
+            answer = self.client.get(&resources::secrets(), Some(namespace), &answer_to(&request).name).await?;
+            view.answer = answer.as_ref();
+        } else if contracts.len() > 1 {
+            let names: Vec<&str> = contracts.iter().map(|it| it.namespace.as_str()).collect();
+            view.problem =
+                Some(format!("namespaces {} all say that they are for this identity; keep one", names.join(", ")));
+        }
+        if view.kubeconfig.is_none() {
+            let at = contracts.first().map_or(new_name, |contract| contract.namespace.clone());
+            let key = Key::Request(namespace.to_owned(), name.to_owned());
+            self.waiting.lock().entry(at).or_default().insert(key);
+        }
+        self.carry_out(request::decide(&view)).await
+    }
+
+    fn request_view<'a>(&'a self, request: &'a BindableResourcesRequest, contracts: &'a [Contract]) -> RequestView<'a> {
+        RequestView {
+            request,
+            template_exists: true,
+            contracts,
+            name_taken: false,
+            problem: None,
+            kubeconfig: None,
+            answer: None,
+            prefix: &self.terms.namespace_prefix,
+            now: Timestamp::now(),
+        }
+    }
+
+    /// The Secret with a contract's kubeconfig; those of other names are not watched.
+    async fn kubeconfig_secret(&self, namespace: &str, name: &str) -> Result<Option<Value>, Error> {
+        if name == KUBECONFIG_KEY {
+            return Ok(self.kubeconfigs.get(namespace, name));
+        }
+        self.client.get(&resources::secrets(), Some(namespace), name).await
+    }
+
+    fn note_problem(&self, contract: &str, problem: Option<String>) {
+        let mut problems = self.problems.lock();
+        match problem {
+            Some(problem) => problems.insert(contract.to_owned(), problem),
+            None => problems.remove(contract),
+        };
+    }
+
+    /// Carries out a plan. What another write has overtaken comes again with the next look.
+    async fn carry_out(&self, plan: Plan) -> Result<Outcome, Error> {
+        let mut outcome = Outcome { failed: false, again: plan.look_again };
+        for write in &plan.writes {
+            if matches!(write, Write::Delete(_)) && !self.may_delete(write).await? {
+                outcome.failed = true;
+                continue;
+            }
+            match writer::carry_out(&self.client, write).await {
+                Ok(()) => {}
+                Err(error) if error.is_conflict() || error.is_already_exists() || error.is_not_found() => {
+                    outcome.again = Some(outcome.again.map_or(AFTER_CONFLICT, |again| again.min(AFTER_CONFLICT)));
+                    return Ok(outcome);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Whether something may go. A namespace holds a consumer's data: it is asked once more whether nobody wants it.
+    async fn may_delete(&self, write: &Write) -> Result<bool, Error> {
+        if !self.is_certain() {
+            return Ok(false);
+        }
+        let object = write.object();
+        if object["kind"] != "Namespace" {
+            return Ok(true);
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let Some(there) = self.client.get(&resources::namespaces(), None, name).await? else { return Ok(true) };
+        let Some((contract, wanted)) = NamespaceFacts::of(&there).serves else { return Ok(false) };
+        let wanted = self.client.get(&resources::of(API_SERVICE_NAMESPACE), Some(&contract), &wanted).await?;
+        Ok(wanted.is_none())
+    }
+}

@@ -1,0 +1,107 @@
+//! What a provider's cluster needs once, whoever its consumers are.
+
+use carrick_bind_api::kinds::GROUP;
+use carrick_bind_api::names::{
+    AGGREGATE_LABEL, BINDER, CONTRACT_ANNOTATION, EXPORTS_ROLE, KONNECTOR_NAMESPACE, SERVICE_NAMESPACE_ANNOTATION,
+};
+use carrick_bind_api::v1alpha2::{Cluster, Isolation};
+use serde_json::{Value, json};
+
+use super::plan;
+use super::terms::Terms;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
+/// Name of the policy that keeps consumers apart, and of its binding.
+pub const POLICY: &str = "kube-binder-own-objects";
+/// A role without any rule.
+const NOTHING: &str = "kube-binder-nothing";
+/// Role of those who may log in.
+const LOGIN_ROLE: &str = "kube-bind-oidc-user";
+
+/// The objects that a cluster needs.
+pub fn wanted(terms: &Terms) -> Vec<Value> {
+    let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    let role = |name: &str, rules: Value| json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
+    let binding = |name: &str, role: &str, subjects: Value| {
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": subjects})
+    };
+    let mut wanted = vec![
+        plan::value(&Cluster::new("default")),
+        role(
+            BINDER,
+            json!([
+                {"apiGroups": [GROUP], "resources": ["apiserviceexportrequests", "apiservicenamespaces"], "verbs": all},
+                {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
+                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]},
+                {"apiGroups": [GROUP], "resources": ["clusterbindings", "apiserviceexports", "boundschemas"], "verbs": ["get", "list", "watch"]},
+                {"apiGroups": [GROUP], "resources": ["clusterbindings/status", "apiserviceexports/status", "boundschemas/status"],
+                    "verbs": ["get", "patch", "update"]},
+            ]),
+        ),
+        // The server fills in what is exported. It is for people to read: nobody is bound to it.
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": EXPORTS_ROLE},
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE_LABEL: "true"}}]}}),
+        role(NOTHING, json!([])),
+        // kube-bind binds one consumer here to what all of them export. Whoever looks for that binding finds one that gives nothing.
+        binding(
+            EXPORTS_ROLE,
+            NOTHING,
+            json!([{"kind": "ServiceAccount", "name": BINDER, "namespace": KONNECTOR_NAMESPACE}]),
+        ),
+    ];
+    wanted.extend(policy(&terms.isolation));
+    let subject = |kind: &str, name: &String| json!({"apiGroup": RBAC, "kind": kind, "name": name});
+    let groups = terms.logins.groups.iter().map(|name| subject("Group", name));
+    let subjects: Vec<Value> = groups.chain(terms.logins.users.iter().map(|name| subject("User", name))).collect();
+    if !subjects.is_empty() {
+        wanted.push(role(
+            LOGIN_ROLE,
+            json!([
+                {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["bind"]},
+                {"nonResourceURLs": ["/", "/api", "/api/*", "/apis", "/apis/*"], "verbs": ["access"]},
+            ]),
+        ));
+        wanted.push(binding(LOGIN_ROLE, LOGIN_ROLE, json!(subjects)));
+    }
+    wanted
+}
+
+/// A policy that lets each consumer write only what is its own: roles cannot tell objects of one kind apart. Objects in namespaces must be in one of
+/// the consumer's, others must carry its mark before and after the write.
+fn policy(isolation: &Isolation) -> [Value; 2] {
+    let serves = format!(
+        "request.namespace == variables.contract || (namespaceObject != null && has(namespaceObject.metadata.annotations) && \
+         '{SERVICE_NAMESPACE_ANNOTATION}' in namespaceObject.metadata.annotations && \
+         namespaceObject.metadata.annotations['{SERVICE_NAMESPACE_ANNOTATION}'].startsWith(variables.contract + '/'))"
+    );
+    let marked = |object: &str| {
+        format!(
+            "({object} == null || (has({object}.metadata.annotations) && '{CONTRACT_ANNOTATION}' in {object}.metadata.annotations && \
+             {object}.metadata.annotations['{CONTRACT_ANNOTATION}'] == variables.contract))"
+        )
+    };
+    let mut own = format!("{} && {}", marked("object"), marked("oldObject"));
+    if *isolation == Isolation::Prefixed {
+        own.push_str(" && request.name.startsWith(variables.contract + '-')");
+    }
+    let message =
+        "a consumer may write in its own namespaces, and cluster-scoped objects that carry its own mark and name";
+    let policy = json!({"apiVersion": format!("{ADMISSION}/v1"), "kind": "ValidatingAdmissionPolicy", "metadata": {"name": POLICY}, "spec": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["CREATE", "UPDATE", "DELETE"]}],
+            // Reviews are questions.
+            "excludeResourceRules": [{"apiGroups": ["authentication.k8s.io", "authorization.k8s.io"], "apiVersions": ["*"], "resources": ["*/*"],
+                "operations": ["*"]}],
+        },
+        "matchConditions": [{"name": "consumers", "expression":
+            format!("request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.username.endsWith(':{BINDER}')")}],
+        "variables": [{"name": "contract", "expression": "request.userInfo.username.split(':')[2]"}],
+        "validations": [{"expression": format!("request.namespace != '' ? ({serves}) : ({own})"), "message": message, "reason": "Forbidden"}],
+    }});
+    let binding = json!({"apiVersion": format!("{ADMISSION}/v1"), "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY},
+        "spec": {"policyName": POLICY, "validationActions": ["Deny"]}});
+    [policy, binding]
+}

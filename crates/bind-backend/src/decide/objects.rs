@@ -1,0 +1,150 @@
+//! What there is of one contract.
+
+use std::collections::BTreeMap;
+
+use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
+use carrick_bind_api::identity::identity_of;
+use carrick_bind_api::names::{AUTHOR_ANNOTATION, CLUSTER_PRETTY_NAME_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION};
+use carrick_bind_api::v1alpha2::{
+    ApiServiceExport, ApiServiceExportRequest, ApiServiceNamespace, BoundSchema, ClusterBinding,
+};
+use serde_json::{Value, json};
+
+/// A contract: the namespace that stands for one consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contract {
+    /// Name of the namespace.
+    pub namespace: String,
+    /// Its uid.
+    pub uid: String,
+    /// The identity of the consumer.
+    pub identity: String,
+    /// Who asked for it first, if that is known.
+    pub author: Option<String>,
+    /// What people call the consumer.
+    pub pretty_name: String,
+    /// Whether the namespace is being deleted.
+    pub deleting: bool,
+    /// Whether the identity stands in the annotation of the oldest backends only.
+    pub legacy: bool,
+}
+
+impl Contract {
+    /// The contract that a Namespace stands for; none if it stands for none.
+    pub fn of(namespace: &Value) -> Option<Self> {
+        let metadata: ObjectMeta = serde_json::from_value(namespace["metadata"].clone()).ok()?;
+        let identity = identity_of(&metadata)?.to_owned();
+        Some(Self {
+            legacy: metadata.annotation(carrick_bind_api::names::IDENTITY_ANNOTATION).is_none(),
+            author: metadata.annotation(AUTHOR_ANNOTATION).filter(|author| !author.is_empty()).map(str::to_owned),
+            pretty_name: metadata.annotation(CLUSTER_PRETTY_NAME_ANNOTATION).unwrap_or_default().to_owned(),
+            deleting: metadata.is_deleting(),
+            identity,
+            namespace: metadata.name,
+            uid: metadata.uid,
+        })
+    }
+
+    /// The reference by which objects belong to the contract's namespace.
+    pub fn owner(&self) -> Value {
+        json!({"apiVersion": "v1", "kind": "Namespace", "name": self.namespace, "uid": self.uid})
+    }
+
+    /// The ServiceAccount that the consumer is, as a subject of bindings.
+    pub fn subject(&self) -> Value {
+        json!({"kind": "ServiceAccount", "name": carrick_bind_api::names::BINDER, "namespace": self.namespace})
+    }
+}
+
+/// What is known of a Namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespaceFacts {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The contract namespace and the APIServiceNamespace that it serves.
+    pub serves: Option<(String, String)>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+impl NamespaceFacts {
+    /// What a Namespace says about itself.
+    pub fn of(namespace: &Value) -> Self {
+        let metadata = &namespace["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let serves = metadata["annotations"][SERVICE_NAMESPACE_ANNOTATION].as_str().and_then(|it| it.split_once('/'));
+        Self {
+            name: text("name"),
+            uid: text("uid"),
+            serves: serves.map(|(contract, name)| (contract.to_owned(), name.to_owned())),
+            deleting: metadata["deletionTimestamp"].is_string(),
+        }
+    }
+
+    /// Whether it serves this APIServiceNamespace of this contract.
+    pub fn is_for(&self, contract: &str, name: &str) -> bool {
+        self.serves.as_ref().is_some_and(|(of, it)| of == contract && it == name)
+    }
+}
+
+/// What there is of one contract.
+#[derive(Clone, Debug)]
+pub struct ContractObjects {
+    /// The contract.
+    pub contract: Contract,
+    /// Its ClusterBinding.
+    pub cluster_binding: Option<ClusterBinding>,
+    /// Its requests.
+    pub requests: Vec<ApiServiceExportRequest>,
+    /// Its exports.
+    pub exports: Vec<ApiServiceExport>,
+    /// Its schemas.
+    pub schemas: Vec<BoundSchema>,
+    /// Its namespaces.
+    pub namespaces: Vec<ApiServiceNamespace>,
+    /// Namespaces that its APIServiceNamespaces name or need, and those that say that they serve it.
+    pub found: BTreeMap<String, NamespaceFacts>,
+}
+
+impl ContractObjects {
+    /// A schema by name.
+    pub fn schema(&self, name: &str) -> Option<&BoundSchema> {
+        self.schemas.iter().find(|schema| schema.metadata.name == name)
+    }
+
+    /// An export by name.
+    pub fn export(&self, name: &str) -> Option<&ApiServiceExport> {
+        self.exports.iter().find(|export| export.metadata.name == name)
+    }
+
+    /// Namespaces of the provider that are assigned and serve this contract: where its consumer may work.
+    pub fn service_namespaces(&self) -> Vec<&NamespaceFacts> {
+        let assigned = self.namespaces.iter().filter(|it| !it.metadata.is_deleting());
+        let facts = assigned.filter_map(|it| Some((self.found.get(&it.status.namespace)?, &it.metadata.name)));
+        facts
+            .filter(|(facts, name)| !facts.deleting && facts.is_for(&self.contract.namespace, name))
+            .map(|(facts, _)| facts)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+impl ContractObjects {
+    /// A contract with nothing in it.
+    pub(crate) fn example() -> Self {
+        let contract = Contract {
+            namespace: "cluster-a".to_owned(),
+            uid: "ns-uid".to_owned(),
+            identity: "the consumer".to_owned(),
+            author: Some("jane".to_owned()),
+            pretty_name: String::new(),
+            deleting: false,
+            legacy: false,
+        };
+        let none = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (requests, exports, schemas, namespaces) = none;
+        Self { contract, cluster_binding: None, requests, exports, schemas, namespaces, found: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,169 @@
+//! Rights: what each consumer may do on the provider, and where.
+//!
+//! | objects of an export | cluster-wide | in the service namespaces, or in the contract's |
+//! | --- | --- | --- |
+//! | namespaced | reading, if konnectors may watch the cluster | everything |
+//! | cluster-scoped, isolation Namespaced | reading, if konnectors may watch the cluster | everything, in the contract's |
+//! | cluster-scoped, isolation Prefixed or None | everything; the policy in [`cluster`](super::cluster) keeps consumers apart | |
+//! | claimed | nothing | everything |
+//!
+//! ClusterRoles `kube-binder-resources-…` and `kube-binder-claims-…` only say what is exported, as kube-bind's do: nobody is bound to them, because
+//! whoever was would have the rights of all consumers.
+
+use std::collections::BTreeMap;
+
+use carrick_bind_api::carrick_kcp::apis::v1alpha1::ResourceScope;
+use carrick_bind_api::names::{AGGREGATE_LABEL, EXPORTS_ROLE};
+use carrick_bind_api::v1alpha2::{ApiServiceExport, InformerScope, Isolation};
+use serde_json::{Value, json};
+
+use super::objects::ContractObjects;
+use super::plan::{Plan, Write, is_deleting};
+use super::terms::Terms;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Label of the roles that this backend keeps.
+const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "kube-bind-backend");
+const ALL: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// Kind, namespace (empty for cluster-wide ones) and name of a role or binding.
+pub type RoleKey = (String, String, String);
+
+/// The key of a role or binding.
+pub fn key(object: &Value) -> RoleKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&object["kind"]), text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
+}
+
+/// The roles and bindings that a contract needs.
+pub fn wanted(objects: &ContractObjects, terms: &Terms) -> Vec<Value> {
+    let contract = &objects.contract;
+    let mut all = Vec::new();
+    let mut cluster_wide = Vec::new();
+    let spaces: Vec<&str> = objects.service_namespaces().iter().map(|facts| facts.name.as_str()).collect();
+    for export in objects.exports.iter().filter(|export| !export.metadata.is_deleting()) {
+        let parts = ExportRights::of(export, objects, terms);
+        let name = &export.metadata.name;
+        for (part, rules) in [("resources", &parts.resources), ("claims", &parts.claims)] {
+            let name = format!("kube-binder-{part}-{}-{name}", contract.namespace);
+            let mut role = cluster_role(&name, rules, &contract.owner());
+            role["metadata"]["labels"][AGGREGATE_LABEL] = json!("true");
+            all.push(role);
+        }
+        for (part, rules, namespaces) in [
+            ("claims", &parts.claims, spaces.clone()),
+            ("resources", &parts.in_service_namespaces, spaces.clone()),
+            ("resources", &parts.in_contract, vec![contract.namespace.as_str()]),
+        ] {
+            for namespace in namespaces {
+                all.extend(role_in(namespace, &format!("kube-binder-{part}-{name}"), rules, &contract.subject()));
+            }
+        }
+        cluster_wide.extend(parts.cluster_wide);
+    }
+    if !cluster_wide.is_empty() {
+        cluster_wide.dedup();
+        let name = format!("{EXPORTS_ROLE}-{}", contract.namespace);
+        all.push(cluster_role(&name, &cluster_wide, &contract.owner()));
+        let mut binding = json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata(&name),
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}, "subjects": [contract.subject()]});
+        binding["metadata"]["ownerReferences"] = json!([contract.owner()]);
+        all.push(binding);
+    }
+    all
+}
+
+/// What to do so that a contract has the rights that it needs, and no others.
+pub fn decide(objects: &ContractObjects, existing: &BTreeMap<RoleKey, Value>, terms: &Terms) -> Plan {
+    let (mut plan, wanted) = (Plan::default(), wanted(objects, terms));
+    for role in &wanted {
+        plan.ensure(existing.get(&key(role)), role);
+    }
+    let names: Vec<RoleKey> = wanted.iter().map(key).collect();
+    for (at, role) in existing {
+        let ours = role["metadata"]["labels"][MANAGED_LABEL.0] == MANAGED_LABEL.1;
+        if ours && !names.contains(at) && !is_deleting(role) {
+            plan.writes.push(Write::Delete(role.clone()));
+        }
+    }
+    plan
+}
+
+/// Rules of one export, by where they hold.
+struct ExportRights {
+    resources: Vec<Value>,
+    claims: Vec<Value>,
+    in_service_namespaces: Vec<Value>,
+    in_contract: Vec<Value>,
+    cluster_wide: Vec<Value>,
+}
+
+impl ExportRights {
+    fn of(export: &ApiServiceExport, objects: &ContractObjects, terms: &Terms) -> Self {
+        let mut rights = Self {
+            resources: Vec::new(),
+            claims: Vec::new(),
+            in_service_namespaces: Vec::new(),
+            in_contract: Vec::new(),
+            cluster_wide: Vec::new(),
+        };
+        let watches_all = export.spec.informer_scope == InformerScope::Cluster;
+        for resource in &export.spec.resources {
+            let (group, plural) = (&resource.group, &resource.resource);
+            let everything = rule(group, plural, &ALL);
+            rights.resources.push(everything.clone());
+            let Some(schema) = objects.schema(&resource.bound_schema_name()) else { continue };
+            let own = match (&schema.spec.scope, export.isolation()) {
+                (ResourceScope::Namespaced, _) => &mut rights.in_service_namespaces,
+                (ResourceScope::Cluster, Isolation::Namespaced) => &mut rights.in_contract,
+                (ResourceScope::Cluster, Isolation::Prefixed | Isolation::None) => {
+                    rights.cluster_wide.push(everything);
+                    continue;
+                }
+                // Nobody knows how consumers are kept apart there.
+                _ => continue,
+            };
+            own.push(everything);
+            if watches_all {
+                rights.cluster_wide.push(rule(group, plural, &READ));
+            }
+        }
+        for claim in &export.spec.permission_claims {
+            rights.claims.push(rule(&claim.group, &claim.resource, &ALL));
+            if watches_all && terms.cluster_wide_claims {
+                rights.cluster_wide.push(rule(&claim.group, &claim.resource, &READ));
+            }
+        }
+        rights
+    }
+}
+
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
+}
+
+fn metadata(name: &str) -> Value {
+    json!({"name": name, "labels": {MANAGED_LABEL.0: MANAGED_LABEL.1}})
+}
+
+fn cluster_role(name: &str, rules: &[Value], owner: &Value) -> Value {
+    let mut role =
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": metadata(name), "rules": rules});
+    role["metadata"]["ownerReferences"] = json!([owner]);
+    role
+}
+
+/// A Role and its RoleBinding; none without rules.
+fn role_in(namespace: &str, name: &str, rules: &[Value], subject: &Value) -> Vec<Value> {
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    let mut metadata = metadata(name);
+    metadata["namespace"] = json!(namespace);
+    vec![
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": metadata, "rules": rules}),
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name}, "subjects": [subject]}),
+    ]
+}

@@ -1,0 +1,269 @@
+//! The command line of `kube-bind-backend`: flags, their defaults, and what they mean together with the environment.
+
+#![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
+use carrick_client::{ConnectError, Overrides, Server};
+use carrick_go::duration;
+use clap::{Parser, ValueEnum};
+
+use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
+use crate::decide::terms::{Address, Logins, Terms};
+
+/// Lets other clusters bind the APIs of this one: hands out credentials, exports APIs, assigns namespaces and keeps consumers apart.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "kube-bind-backend", version = crate::VERSION, args_override_self = true)]
+pub struct Options {
+    /// Kubeconfig of the provider's cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig to use instead of the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen_address: String,
+    /// Prefix of the names of contract namespaces
+    #[arg(long, value_name = "PREFIX", default_value = "cluster-", value_parser = prefix)]
+    namespace_prefix: String,
+    /// What consumers are told that the provider is called
+    #[arg(long, value_name = "NAME", default_value = "Backend")]
+    pretty_name: String,
+    /// What konnectors may watch
+    #[arg(long, value_name = "SCOPE", default_value = "namespaced", ignore_case = true)]
+    consumer_scope: ConsumerScope,
+    /// How objects of several consumers are kept apart
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "prefixed",
+        alias = "cluster-scoped-isolation",
+        ignore_case = true
+    )]
+    isolation: IsolationMode,
+    /// Where consumers reach this cluster, if not where the kubeconfig says
+    #[arg(long, value_name = "URL", value_parser = https)]
+    external_address: Option<String>,
+    /// Who has signed the certificate of that address, a PEM file
+    #[arg(long, value_name = "FILE")]
+    external_ca_file: Option<PathBuf>,
+    /// The name in the certificate of that address
+    #[arg(long, value_name = "NAME")]
+    external_server_name: Option<String>,
+    /// Where schemas come from: customresourcedefinitions or apiresourceschemas
+    #[arg(long, value_name = "KIND", default_value = "CustomResourceDefinition.v1.apiextensions.k8s.io", value_parser = source)]
+    schema_source: SchemaSource,
+    /// How often schemas are looked at; accepted for compatibility, because they are watched
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = interval)]
+    schema_sync_interval: Duration,
+    /// Serve no login, no catalogue and no API, only objects and /healthz
+    #[arg(long)]
+    frontend_disabled: bool,
+    /// Let konnectors read claimed kinds in all namespaces when the consumer scope is cluster. kube-bind's own konnector needs that; every consumer
+    /// that claims Secrets can then read the credentials of all others
+    #[arg(long)]
+    allow_cluster_wide_claims: bool,
+    /// Which clusters are served: kubernetes or kcp
+    #[arg(long, value_name = "PROVIDER", default_value = "kubernetes", ignore_case = true)]
+    multicluster_runtime_provider: ClusterProvider,
+    /// The APIExportEndpointSlice whose workspaces are served (kcp)
+    #[arg(long, value_name = "NAME", default_value = "kube-bind.io")]
+    apiexport_endpoint_slice_name: String,
+    /// Name of the Lease that only one replica holds; 0 turns it off
+    #[arg(long, value_name = "NAME", default_value = "kube-bind-backend")]
+    lease_name: String,
+    /// Namespace of the Lease and of the backend's keys; by default $POD_NAMESPACE, or the namespace of the kubeconfig's context
+    #[arg(long, value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// How much is logged: 4 and more for details
+    #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
+    pub v: u8,
+}
+
+/// What konnectors may watch.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ConsumerScope {
+    Namespaced,
+    Cluster,
+}
+
+/// How objects of several consumers are kept apart.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum IsolationMode {
+    Prefixed,
+    Namespaced,
+    None,
+}
+
+/// Which clusters are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ClusterProvider {
+    Kubernetes,
+    Kcp,
+}
+
+/// Why the flags cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// The cluster cannot be found.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The file of --external-ca-file cannot be read, or holds no certificate.
+    #[error("cannot use --external-ca-file {}: {problem}; it must hold PEM certificates", path.display())]
+    AuthorityFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The front is asked for, and there is none.
+    #[error("this build has no login and no catalogue yet; run it with --frontend-disabled")]
+    NoFrontend,
+}
+
+impl Options {
+    /// What the backend is told, given the environment.
+    pub fn config(&self, environment: impl Fn(&str) -> Option<String>) -> Result<BackendConfig, OptionsError> {
+        if !self.frontend_disabled {
+            return Err(OptionsError::NoFrontend);
+        }
+        let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
+        let server = Server::infer(self.kubeconfig.as_deref(), &overrides)?;
+        let given = self.lease_namespace.clone().or_else(|| environment("POD_NAMESPACE"));
+        let namespace = given.filter(|it| !it.is_empty()).unwrap_or_else(|| server.default_namespace().to_owned());
+        let lease = (self.lease_name != "0").then(|| LeaseConfig {
+            name: self.lease_name.clone(),
+            namespace: namespace.clone(),
+            identity: environment("POD_NAME").filter(|name| !name.is_empty()),
+            duration: None,
+        });
+        let kcp = self.multicluster_runtime_provider == ClusterProvider::Kcp;
+        Ok(BackendConfig {
+            terms: self.terms(server.url(), kcp)?,
+            source: self.schema_source,
+            slice: kcp.then(|| self.apiexport_endpoint_slice_name.clone()),
+            listen_address: Some(self.listen_address.clone()).filter(|it| !it.is_empty() && it != "0"),
+            server,
+            lease,
+            namespace,
+        })
+    }
+
+    fn terms(&self, url: &str, kcp: bool) -> Result<Terms, OptionsError> {
+        let authority = self.external_ca_file.as_ref().map(|path| {
+            let failed = |problem: String| OptionsError::AuthorityFile { path: path.clone(), problem };
+            let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+            if text.contains("-----BEGIN CERTIFICATE-----") {
+                Ok(text)
+            } else {
+                Err(failed("there is none".to_owned()))
+            }
+        });
+        let mut server = self.external_address.clone().unwrap_or_else(|| url.to_owned());
+        if kcp {
+            // The workspaces' own paths are added to it.
+            let end = server.find("://").and_then(|at| server[at + 3..].find('/').map(|slash| at + 3 + slash));
+            server.truncate(end.unwrap_or(server.len()));
+        }
+        Ok(Terms {
+            namespace_prefix: self.namespace_prefix.clone(),
+            pretty_name: self.pretty_name.clone(),
+            informer_scope: match self.consumer_scope {
+                ConsumerScope::Cluster => InformerScope::Cluster,
+                ConsumerScope::Namespaced => InformerScope::Namespaced,
+            },
+            isolation: match self.isolation {
+                IsolationMode::Prefixed => Isolation::Prefixed,
+                IsolationMode::Namespaced => Isolation::Namespaced,
+                IsolationMode::None => Isolation::None,
+            },
+            address: Address {
+                server,
+                authority: authority.transpose()?,
+                server_name: self.external_server_name.clone(),
+            },
+            cluster_wide_claims: self.allow_cluster_wide_claims,
+            logins: Logins::default(),
+        })
+    }
+}
+
+/// A prefix after which there is room for the rest of a name.
+fn prefix(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if text.is_empty() || text.starts_with('-') || !text.bytes().all(fits) || text.len() > 40 {
+        return Err(format!(
+            "{text:?} is no beginning of a namespace's name; it has 1 to 40 characters such as kube-bind-"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn https(text: &str) -> Result<String, String> {
+    let fine = text.strip_prefix("https://").is_some_and(|rest| !rest.is_empty());
+    if fine { Ok(text.trim_end_matches('/').to_owned()) } else { Err(format!("{text:?} must begin with https://")) }
+}
+
+fn source(text: &str) -> Result<SchemaSource, String> {
+    match text.to_lowercase().as_str() {
+        "customresourcedefinitions" | "customresourcedefinition.v1.apiextensions.k8s.io" => Ok(SchemaSource::Crds),
+        "apiresourceschemas" | "apiresourceschema.v1alpha1.apis.kcp.io" => Ok(SchemaSource::ApiResourceSchemas),
+        _ => Err(format!("{text:?} is neither customresourcedefinitions nor apiresourceschemas")),
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let nanos = duration::parse(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos);
+    nanos
+        .filter(|it| *it >= Duration::from_secs(10))
+        .ok_or_else(|| format!("{text:?} is not a duration of 10s or more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from(["kube-bind-backend"].iter().chain(args))
+    }
+
+    #[test]
+    fn flags_are_those_of_kube_bind_and_wrong_words_are_refused() {
+        let terms = |args: &[&str], kcp| parse(args).unwrap().terms("https://host:6443/clusters/root:a", kcp).unwrap();
+        let plain = terms(&[], false);
+        assert_eq!((plain.namespace_prefix.as_str(), plain.pretty_name.as_str()), ("cluster-", "Backend"));
+        assert_eq!((plain.informer_scope, plain.isolation), (InformerScope::Namespaced, Isolation::Prefixed));
+        assert_eq!(plain.address.server, "https://host:6443/clusters/root:a");
+        let other = terms(
+            &[
+                "--isolation=None",
+                "--consumer-scope=cluster",
+                "--listen-address=:0",
+                "--listen-address=:1",
+                "--schema-source=apiresourceschemas",
+            ],
+            true,
+        );
+        assert_eq!((other.informer_scope, other.isolation), (InformerScope::Cluster, Isolation::None));
+        assert_eq!(other.address.server, "https://host:6443");
+        assert_eq!(terms(&["--cluster-scoped-isolation", "Namespaced"], false).isolation, Isolation::Namespaced);
+        for wrong in [
+            "--isolation=prefix",
+            "--consumer-scope=all",
+            "--namespace-prefix=",
+            "--namespace-prefix=Upper-",
+            "--external-address=http://x",
+            "--schema-source=pods",
+            "--schema-sync-interval=1s",
+            "--multicluster-runtime-provider=kind",
+            "--unknown",
+        ] {
+            assert!(parse(&[wrong]).is_err(), "{wrong}");
+        }
+        assert!(matches!(parse(&[]).unwrap().config(|_| None), Err(OptionsError::NoFrontend)));
+    }
+}

@@ -1,8 +1,7 @@
 //! The shell around the decisions: watches, one session per cluster, writes.
 //!
 //! ```text
-//!  run ─┬─ /healthz
-//!       ├─ Clusters   which clusters there are: the one of the kubeconfig, or the workspaces that bind the APIExport
+//!  lead ┬─ Clusters   which clusters there are: the one of the kubeconfig, or the workspaces that bind the APIExport
 //!       ├─ Lease      only one of several replicas goes on from here
 //!       └─ Session    one per cluster: caches ──▶ work ──▶ look: decide, write
 //! ```
@@ -20,8 +19,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carrick_multicluster::coordination::{Election, Lost};
-use carrick_process::Page;
-use http::StatusCode;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -46,20 +43,6 @@ pub enum BackendError {
     /// Another replica leads now.
     #[error(transparent)]
     Lease(#[from] Lost),
-}
-
-/// Runs a backend without its HTTP front until it is told to stop, which is no error.
-pub async fn run(config: BackendConfig, stop: CancellationToken) -> Result<(), BackendError> {
-    let clusters = Clusters::start(&config, &stop);
-    if let Some(address) = &config.listen_address {
-        let listener = carrick_process::bind(address, "--listen-address").await?;
-        let answer = |target: &str| match target.split('?').next().unwrap_or_default() {
-            "/healthz" => Page::text(StatusCode::OK, "ok"),
-            path => Page::missing(path),
-        };
-        tokio::spawn(carrick_process::serve(listener, answer, stop.child_token()));
-    }
-    lead(&config, &clusters, &stop).await
 }
 
 /// Does the provider's work, if no other replica does.

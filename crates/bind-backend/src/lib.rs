@@ -8,6 +8,7 @@
 //! ```
 
 pub mod agent;
+pub mod backend;
 pub mod decide;
 pub mod http;
 pub mod logging;

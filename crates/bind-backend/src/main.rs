@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use carrick_bind_backend::options::Options;
-use carrick_bind_backend::{agent, logging};
+use carrick_bind_backend::{backend, logging};
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
 async fn run(options: Options) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     carrick_process::stop_on_signals(&stop, "Stopping.")?;
-    let config = options.config(|name| std::env::var(name).ok())?;
-    Ok(agent::run(config, stop).await?)
+    let environment = |name: &str| std::env::var(name).ok();
+    let (config, front) = (options.config(environment)?, options.front(environment)?);
+    Ok(backend::run(config, front, stop).await?)
 }

@@ -12,6 +12,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
 use crate::decide::terms::{Address, Logins, Terms};
+use crate::http::{HttpConfig, HttpOptions};
 
 /// Lets other clusters bind the APIs of this one: hands out credentials, exports APIs, assigns namespaces and keeps consumers apart.
 #[derive(Clone, Debug, Parser)]
@@ -23,9 +24,6 @@ pub struct Options {
     /// Context of the kubeconfig to use instead of the current one
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    listen_address: String,
     /// Prefix of the names of contract namespaces
     #[arg(long, value_name = "PREFIX", default_value = "cluster-", value_parser = prefix)]
     namespace_prefix: String,
@@ -59,9 +57,6 @@ pub struct Options {
     /// How often schemas are looked at; accepted for compatibility, because they are watched
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = interval)]
     schema_sync_interval: Duration,
-    /// Serve no login, no catalogue and no API, only objects and /healthz
-    #[arg(long)]
-    frontend_disabled: bool,
     /// Let konnectors read claimed kinds in all namespaces when the consumer scope is cluster. kube-bind's own konnector needs that; every consumer
     /// that claims Secrets can then read the credentials of all others
     #[arg(long)]
@@ -81,6 +76,8 @@ pub struct Options {
     /// How much is logged: 4 and more for details
     #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
     pub v: u8,
+    #[command(flatten)]
+    http: HttpOptions,
 }
 
 /// What konnectors may watch.
@@ -120,17 +117,14 @@ pub enum OptionsError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The front is asked for, and there is none.
-    #[error("this build has no login and no catalogue yet; run it with --frontend-disabled")]
-    NoFrontend,
+    /// The HTTP front cannot be what the flags say.
+    #[error(transparent)]
+    Front(#[from] crate::http::OptionsError),
 }
 
 impl Options {
     /// What the backend is told, given the environment.
     pub fn config(&self, environment: impl Fn(&str) -> Option<String>) -> Result<BackendConfig, OptionsError> {
-        if !self.frontend_disabled {
-            return Err(OptionsError::NoFrontend);
-        }
         let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
         let server = Server::infer(self.kubeconfig.as_deref(), &overrides)?;
         let given = self.lease_namespace.clone().or_else(|| environment("POD_NAMESPACE"));
@@ -146,11 +140,25 @@ impl Options {
             terms: self.terms(server.url(), kcp)?,
             source: self.schema_source,
             slice: kcp.then(|| self.apiexport_endpoint_slice_name.clone()),
-            listen_address: Some(self.listen_address.clone()).filter(|it| !it.is_empty() && it != "0"),
+            listen_address: Some(self.http.address()).filter(|it| !it.is_empty() && it != "0"),
             server,
             lease,
             namespace,
         })
+    }
+
+    /// What the HTTP front is told, given the environment; nothing if there is to be none.
+    pub fn front(&self, environment: impl Fn(&str) -> Option<String>) -> Result<Option<HttpConfig>, OptionsError> {
+        Ok(self.http.config(&self.pretty_name, environment)?)
+    }
+
+    /// Who gets the right to log in; nobody without a front.
+    fn logins(&self) -> Logins {
+        if self.http.frontend_disabled {
+            return Logins::default();
+        }
+        let allowed = self.http.allowed();
+        Logins { groups: allowed.groups, users: allowed.users }
     }
 
     fn terms(&self, url: &str, kcp: bool) -> Result<Terms, OptionsError> {
@@ -187,7 +195,7 @@ impl Options {
                 server_name: self.external_server_name.clone(),
             },
             cluster_wide_claims: self.allow_cluster_wide_claims,
-            logins: Logins::default(),
+            logins: self.logins(),
         })
     }
 }
@@ -264,6 +272,7 @@ mod tests {
         ] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }
-        assert!(matches!(parse(&[]).unwrap().config(|_| None), Err(OptionsError::NoFrontend)));
+        assert!(matches!(parse(&[]).unwrap().front(|_| None), Err(OptionsError::Front(_))), "nobody says who somebody is");
+        assert!(parse(&["--frontend-disabled"]).unwrap().front(|_| None).unwrap().is_none());
     }
 }

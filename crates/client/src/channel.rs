@@ -71,6 +71,11 @@ impl Channel {
         self.transport().map_or(0, Transport::credentials)
     }
 
+    /// How many bytes are taken from the server at a time.
+    pub(crate) fn most(&self) -> usize {
+        self.transport().map_or(usize::MAX, Transport::most)
+    }
+
     fn transport(&self) -> Option<&Transport> {
         match self {
             Self::Pool(transport) | Self::ReadOnly(transport) => Some(transport),

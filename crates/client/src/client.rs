@@ -26,6 +26,8 @@ use crate::transport::Host;
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 const PAGE_SIZE: u32 = 500;
+/// What a page counts for at least.
+const SMALLEST_PAGE: usize = 64 << 10;
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
@@ -77,6 +79,8 @@ pub(crate) struct Page {
     pub(crate) items: Vec<Object>,
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
+    /// What it counts for in the limit on lists. Small pages count as if they were larger, so that empty ones have an end too.
+    pub(crate) bytes: usize,
 }
 
 impl Client {
@@ -191,17 +195,22 @@ impl Client {
         options: &ListOptions,
     ) -> Result<Vec<Object>, Error> {
         let mut page = self.list_page(resource, namespace, options, Some(PAGE_SIZE), None).await?;
-        let mut all = page.items;
+        let (mut all, mut bytes) = (page.items, page.bytes);
         while let Some(token) = page.next {
             page = match self.list_page(resource, namespace, options, Some(PAGE_SIZE), Some(&token)).await {
                 Ok(page) => page,
                 Err(error) if error.is_gone() => {
                     // The pages were read too slowly; a list in one piece cannot expire.
                     all.clear();
+                    bytes = 0;
                     self.list_page(resource, namespace, options, None, None).await?
                 }
                 Err(error) => return Err(error),
             };
+            bytes += page.bytes;
+            if bytes > self.most() {
+                return Err(self.too_large(&resource.list_path(namespace)));
+            }
             all.append(&mut page.items);
         }
         Ok(all)
@@ -422,7 +431,7 @@ impl Client {
         let request = self.describe(&method, path);
         let whole = async {
             let answer = self.send_as(accept, method, path, body).await?;
-            read(answer, &request).await
+            read(answer, &request, self.most()).await
         };
         tokio::time::timeout(REQUEST_TIMEOUT, whole).await.unwrap_or_else(|_| {
             let problem = format!("not answered within {} s", REQUEST_TIMEOUT.as_secs());
@@ -476,8 +485,18 @@ impl Client {
         }
         let code = answer.status().as_u16();
         let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = read(answer, &request).await.unwrap_or_default();
+        let body = read(answer, &request, self.most()).await.unwrap_or_default();
         Err(Status::parse(code, seconds.map(Duration::from_secs), &request, &body).into())
+    }
+
+    /// How many bytes are taken from the server at a time.
+    pub(crate) fn most(&self) -> usize {
+        self.inner.channel.most()
+    }
+
+    /// There is more of a list than is taken.
+    pub(crate) fn too_large(&self, path: &str) -> Error {
+        Error::TooLarge { request: self.describe(&Method::GET, path), most: self.most() }
     }
 
     /// Waits before something is tried again that failed: at most so long, and no longer than until the server is back or there are other
@@ -567,15 +586,25 @@ impl Page {
             }
         }
         let next = Some(list.metadata.r#continue).filter(|token| !token.is_empty());
-        Ok(Self { items, resource_version: list.metadata.resource_version, next })
+        let bytes = body.len().max(SMALLEST_PAGE);
+        Ok(Self { items, resource_version: list.metadata.resource_version, next, bytes })
     }
 }
 
 /// Reads the rest of an answer.
-async fn read(answer: Response<AnswerBody>, request: &str) -> Result<Bytes, Error> {
-    let body = answer.into_body().collect().await;
-    body.map(http_body_util::Collected::to_bytes)
-        .map_err(|error| Error::Transport { request: request.to_owned(), problem: chain(&*error) })
+async fn read(answer: Response<AnswerBody>, request: &str, most: usize) -> Result<Bytes, Error> {
+    let (mut body, mut parts, mut length) = (answer.into_body(), Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Error::Transport { request: request.to_owned(), problem: chain(&*error) })?;
+        let Ok(part) = frame.into_data() else { continue };
+        length += part.len();
+        if length > most {
+            return Err(Error::TooLarge { request: request.to_owned(), most });
+        }
+        parts.push(part);
+    }
+    // Most answers come in one piece, which need not be copied.
+    if parts.len() == 1 { Ok(parts.swap_remove(0)) } else { Ok(parts.concat().into()) }
 }
 
 /// Sends a request of a kube client, which knows only the part of the URL below the base.

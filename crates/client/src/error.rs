@@ -27,6 +27,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// There is more than is taken from this server; see [`Server::take_at_most`](crate::Server::take_at_most).
+    #[error("{request}: there is more than {most} bytes of it, which is the most that is taken from this server")]
+    TooLarge {
+        /// Method and URL.
+        request: String,
+        /// The limit.
+        most: usize,
+    },
     /// The request cannot be built; nothing was sent.
     #[error("cannot send {request}: {problem}")]
     Request {
@@ -171,6 +179,7 @@ impl Error {
             Self::Api(status) => status.reason.clone(),
             Self::Transport { .. } => "Unreachable".to_owned(),
             Self::Decode { .. } => "Undecodable".to_owned(),
+            Self::TooLarge { .. } => "TooLarge".to_owned(),
             Self::Request { .. } => "Unsendable".to_owned(),
         }
     }
@@ -195,7 +204,7 @@ impl Error {
                 let (_, missing) = status.message.split_once("User ")?;
                 missing.contains(" cannot ").then(|| format!("{}: {missing}", server(&status.request)))
             }
-            Self::Api(_) | Self::Decode { .. } | Self::Request { .. } => None,
+            Self::Api(_) | Self::Decode { .. } | Self::TooLarge { .. } | Self::Request { .. } => None,
         }
     }
 
@@ -239,7 +248,7 @@ impl Error {
         match self {
             Self::Transport { .. } => true,
             Self::Api(status) => matches!(status.code, 408 | 429 | 500 | 502..=504),
-            Self::Decode { .. } | Self::Request { .. } => false,
+            Self::Decode { .. } | Self::TooLarge { .. } | Self::Request { .. } => false,
         }
     }
 

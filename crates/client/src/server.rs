@@ -26,6 +26,9 @@ struct Inner {
     read_only: bool,
 }
 
+/// Far more than the objects of one kind and one consumer should ever have.
+const MOST_OF_A_STRANGER: usize = 256 << 20;
+
 impl Server {
     /// The server of the current context of a kubeconfig file. When the file, or a certificate or key it names, changes,
     /// new requests go out with the new credentials.
@@ -38,9 +41,18 @@ impl Server {
         Self::open(Source::Text(text.to_owned()))
     }
 
-    /// The server of a kubeconfig that was written elsewhere and read with care.
+    /// The server of a kubeconfig that was written elsewhere and read with care. It is a stranger's server, so there is a limit to what is
+    /// taken from it.
     pub fn from_inline(kubeconfig: &InlineKubeconfig) -> Result<Self, ConnectError> {
-        Self::from_kubeconfig_yaml(kubeconfig.text())
+        let server = Self::from_kubeconfig_yaml(kubeconfig.text())?;
+        server.take_at_most(MOST_OF_A_STRANGER);
+        Ok(server)
+    }
+
+    /// Limits how many bytes one answer, one list with all its pages, or the events of one watch since its last list may have. A larger list is an
+    /// error; a watch that has told so much lists again. So whoever keeps what a watch tells needs about twice as much room at most.
+    pub fn take_at_most(&self, bytes: usize) {
+        self.inner.transport.take_at_most(bytes);
     }
 
     /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.

@@ -1,6 +1,7 @@
 //! The connection pool of one server, with credentials on top.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,8 @@ struct Shared {
     files: Files,
     requests: Requests,
     writes: Arc<Writes>,
+    /// How many bytes are taken at a time.
+    most: AtomicUsize,
 }
 
 /// Connections that share one set of credentials.
@@ -100,6 +103,7 @@ impl Transport {
             files: Files::new(source, loaded),
             requests: Requests::default(),
             writes: Arc::default(),
+            most: AtomicUsize::new(usize::MAX),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -164,6 +168,16 @@ impl Transport {
     /// Waits until all writes that were sent so far are answered; false if that takes longer than given, or one was given up.
     pub(crate) async fn settle_writes(&self, longest: Duration) -> bool {
         self.shared.writes.settle(longest).await
+    }
+
+    /// Limits what is taken at a time.
+    pub(crate) fn take_at_most(&self, bytes: usize) {
+        self.shared.most.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes are taken at a time.
+    pub(crate) fn most(&self) -> usize {
+        self.shared.most.load(Ordering::Relaxed)
     }
 
     /// All requests so far.

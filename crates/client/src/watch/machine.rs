@@ -41,6 +41,8 @@ pub(super) struct Watch {
     /// Whether an outage was reported whose end was not.
     failing: bool,
     backoff: Backoff,
+    /// How many bytes the list has so far, or its events since.
+    taken: usize,
     /// The server, and what changes whenever something that failed may work now.
     host: Option<(Arc<Host>, tokio::sync::watch::Receiver<u64>)>,
 }
@@ -119,6 +121,7 @@ impl Watch {
             unpaged: false,
             failing: false,
             backoff: Backoff::default(),
+            taken: 0,
         }
     }
 
@@ -135,8 +138,12 @@ impl Watch {
             }
             // The future of `next` is only dropped together with the whole watch, so the step need not survive that.
             self.step = match std::mem::replace(&mut self.step, WatchStep::List) {
-                WatchStep::List if self.streaming => self.open_list().await,
+                WatchStep::List if self.streaming => {
+                    self.taken = 0;
+                    self.open_list().await
+                }
                 WatchStep::List => {
+                    self.taken = 0;
                     self.ready.push_back(Event::Begin);
                     self.list_page(None).await
                 }
@@ -175,11 +182,16 @@ impl Watch {
         let page = self.client.list_page(&self.resource, namespace, &self.options.select, limit, token).await;
         match page {
             Ok(page) => {
+                self.taken += page.bytes;
+                if self.taken > self.client.most() {
+                    return self.too_large();
+                }
                 self.ready.extend(page.items.into_iter().map(Event::Listed));
                 if let Some(token) = page.next {
                     return WatchStep::NextPage { token };
                 }
                 self.unpaged = false;
+                self.taken = 0;
                 self.ready.push_back(Event::Synced);
                 WatchStep::Resume { version: page.resource_version }
             }
@@ -267,6 +279,14 @@ impl Watch {
                 return self.ended(*reading, End::Closed);
             }
         };
+        self.taken += line.len();
+        if self.taken > self.client.most() {
+            return match reading.version {
+                None => self.too_large(),
+                // Whoever keeps all this may be told of many objects that nobody has any more.
+                Some(_) => WatchStep::List,
+            };
+        }
         match self.take(&mut reading, &line) {
             Ok(()) => {
                 if on_probation {
@@ -276,6 +296,14 @@ impl Watch {
             }
             Err(end) => self.ended(*reading, end),
         }
+    }
+
+    /// The list is larger than what is taken from this server.
+    fn too_large(&mut self) -> WatchStep {
+        // Whoever keeps what was listed so far can forget it at once.
+        self.ready.push_back(Event::Begin);
+        let error = self.client.too_large(&self.resource.list_path(self.options.namespace.as_deref()));
+        self.fail(error, WatchStep::List)
     }
 
     /// Turns one line into an event.
@@ -294,6 +322,7 @@ impl Watch {
                 if ends_list && reading.version.is_none() {
                     reading.silence = self.options.timeout.mul_f64(1.2) + self.options.grace;
                     reading.version = Some(String::new());
+                    self.taken = 0;
                     self.ready.push_back(Event::Synced);
                 }
                 if let Some(version) = &mut reading.version {

@@ -291,6 +291,7 @@ pub async fn events(stream: &mut (impl Stream<Item = Event> + Unpin), count: usi
             Event::Synced => "synced".to_owned(),
             Event::Applied(object) => format!("applied {}@{}", object.name, object.resource_version),
             Event::Deleted(object) => format!("deleted {}@{}", object.name, object.resource_version),
+            Event::Failing(error @ carrick_client::Error::TooLarge { .. }) => format!("failing {}", error.reason()),
             Event::Failing(error) => format!("failing {:?}", error.status().map(|status| status.code)),
             Event::Recovered => "recovered".to_owned(),
         });

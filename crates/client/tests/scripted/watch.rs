@@ -218,3 +218,45 @@ async fn objects_without_a_name_and_unknown_events_are_skipped() {
     let (told, _) = run(paged(), 3, script).await;
     assert_eq!(told, ["begin", "synced", "applied a@7"]);
 }
+
+/// A watch of a server from which so much is taken, with a script of so many pages or lines of about a kilobyte each.
+async fn limited(most: usize, options: WatchOptions, count: usize, script: Vec<Answer>) -> (Vec<String>, Vec<String>) {
+    let server = TestServer::start(script).await;
+    let opened = server.server();
+    opened.take_at_most(most);
+    let mut stream = std::pin::pin!(watch(opened.client(), secrets(), options));
+    let told = events(&mut stream, count).await;
+    (told, server.lines())
+}
+
+#[tokio::test]
+async fn a_list_without_end_is_given_up_whether_it_comes_in_pages_or_as_a_stream() {
+    let pages = (0..10).map(|number| page(1, "more", &[object(&format!("a{number}"), 1)])).collect();
+    let (told, asked) = limited(3 * 64 * 1024, paged(), 6, pages).await;
+    assert_eq!(told[..5], ["begin", "listed a0@1", "listed a1@1", "listed a2@1", "begin"]);
+    assert_eq!(told[5], "failing TooLarge", "the server has said nothing wrong");
+    assert_eq!(asked.len(), 4, "{asked:?}");
+
+    let lines = (0..100).map(|number| event("ADDED", &object(&format!("a{number}"), 1))).collect();
+    let line = event("ADDED", &object("a0", 1)).to_string().len() + 1;
+    let (told, _) = limited(3 * line, WatchOptions::default(), 6, vec![Answer::Watch(lines, Then::Hold)]).await;
+    assert_eq!(told, ["begin", "listed a0@1", "listed a1@1", "listed a2@1", "begin", "failing TooLarge"]);
+}
+
+#[tokio::test]
+async fn a_watch_that_has_told_a_great_deal_lists_again() {
+    let changes = (0..20).map(|number| event("MODIFIED", &object("a", 10 + number)));
+    let lines = [event("ADDED", &object("a", 9)), end_of_list(10)].into_iter().chain(changes).collect();
+    let again = vec![event("ADDED", &object("a", 40)), end_of_list(41)];
+    let script = vec![Answer::Watch(lines, Then::Hold), Answer::Watch(again, Then::Hold)];
+    let server = TestServer::start(script).await;
+    let opened = server.server();
+    opened.take_at_most(1000);
+    let mut stream = std::pin::pin!(watch(opened.client(), secrets(), WatchOptions::default()));
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| last != "listed a@40") {
+        told.extend(events(&mut stream, 1).await);
+    }
+    assert!(!told.iter().any(|told| told.contains("failing")), "{told:?}");
+    assert_eq!(told.iter().filter(|told| *told == "begin").count(), 2, "{told:?}");
+}

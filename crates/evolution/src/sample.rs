@@ -71,6 +71,10 @@ impl Sampler {
         let mut least = Map::new();
         for name in &required {
             let known = fields.get(name).cloned().or_else(|| node::child(schema, name)).unwrap_or_default();
+            // A default fills it in.
+            if known.get("default").is_some_and(|default| !default.is_null()) {
+                continue;
+            }
             if let Some(value) = (Self { depth: 0 }).values(&known, &known).into_iter().next() {
                 least.insert(name.clone(), value);
             }

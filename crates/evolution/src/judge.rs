@@ -127,7 +127,8 @@ fn version(before: &Version, old: &Definition, new: &Definition, changes: &mut V
         _ => {}
     }
     if before.deprecated != after.deprecated {
-        let reason = if after.deprecated { "the version is deprecated" } else { "the version is not deprecated any more" };
+        let reason =
+            if after.deprecated { "the version is deprecated" } else { "the version is not deprecated any more" };
         changes.push(Change::new(name, Class::Compatible, reason));
     }
     subresources(before, after, changes);

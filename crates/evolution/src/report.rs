@@ -41,7 +41,8 @@ pub struct Report {
 fn is_about_objects(path: &str) -> bool {
     let mut parts = path.split('.');
     let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-    !matches!(first, "names" | "group" | "scope" | "conversion") && !matches!(second, None | Some("subresources" | "columns" | "selectableFields"))
+    !matches!(first, "names" | "group" | "scope" | "conversion")
+        && !matches!(second, None | Some("subresources" | "columns" | "selectableFields"))
 }
 
 impl From<Vec<Change>> for Report {

@@ -26,7 +26,14 @@ pub(super) struct Finding {
 impl Finding {
     /// A change at a node, with an example at the same node.
     pub(super) fn new(at: &[Step], class: Class, reason: impl Into<String>) -> Self {
-        Self { at: at.to_vec(), class, reason: reason.into(), seek: at.to_vec(), values: Vec::new(), change: (at.to_vec(), Part::Whole) }
+        Self {
+            at: at.to_vec(),
+            class,
+            reason: reason.into(),
+            seek: at.to_vec(),
+            values: Vec::new(),
+            change: (at.to_vec(), Part::Whole),
+        }
     }
 
     /// The same, with values that promise well.

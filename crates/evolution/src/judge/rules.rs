@@ -21,7 +21,8 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
 /// The rules of a node: what is checked, and the whole entry.
 fn entries(schema: &Value) -> Vec<((&str, bool), &Value)> {
     let list = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
-    list.map(|rule| ((rule["rule"].as_str().unwrap_or_default().trim(), rule["optionalOldSelf"] == true), rule)).collect()
+    list.map(|rule| ((rule["rule"].as_str().unwrap_or_default().trim(), rule["optionalOldSelf"] == true), rule))
+        .collect()
 }
 
 fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {

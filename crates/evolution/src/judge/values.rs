@@ -10,8 +10,28 @@ use crate::step::Step;
 
 /// Formats that the API server checks. All others are comments.
 const CHECKED: [&str; 22] = [
-    "bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "datetime", "duration", "email", "hexcolor", "hostname", "ipv4",
-    "ipv6", "isbn", "isbn10", "isbn13", "mac", "rgbcolor", "ssn", "uri", "k8s-short-name", "k8s-long-name",
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "date-time",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "mac",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "k8s-short-name",
+    "k8s-long-name",
 ];
 
 /// Keywords about sizes, and whether they say how much there may be at most.
@@ -49,7 +69,9 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         match (count(old), count(new)) {
             (before, after) if before == after => {}
             (Some(before), None) => tell(keys, Compatible, format!("{name} {before} goes away")),
-            (None, Some(after)) if name == "maxProperties" && most_fields(old, new).is_some_and(|most| most <= after) => {
+            (None, Some(after))
+                if name == "maxProperties" && most_fields(old, new).is_some_and(|most| most <= after) =>
+            {
                 tell(keys, Compatible, format!("{name} {after} is new, and there are no more fields"));
             }
             (None, Some(after)) => tell(keys, Tightening, format!("{name} {after} is new")),
@@ -84,13 +106,19 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         (before, after) if before == after => {}
         (Some(before), None) => tell(&["pattern"], Compatible, format!("the pattern {before:?} goes away")),
         (None, Some(after)) => tell(&["pattern"], Tightening, format!("the pattern {after:?} is new")),
-        (Some(before), Some(after)) => tell(&["pattern"], Tightening, format!("the pattern changes from {before:?} to {after:?}")),
+        (Some(before), Some(after)) => {
+            tell(&["pattern"], Tightening, format!("the pattern changes from {before:?} to {after:?}"))
+        }
         (None, None) => {}
     }
     format(old, new, &mut |class, reason| tell(&["format"], class, reason));
     if let Some(values) = new["enum"].as_array().filter(|values| !values.is_empty()) {
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        tell(&["enum"], Tightening, format!("only {} {} allowed now", values.join(", "), if values.len() == 1 { "is" } else { "are" }));
+        tell(
+            &["enum"],
+            Tightening,
+            format!("only {} {} allowed now", values.join(", "), if values.len() == 1 { "is" } else { "are" }),
+        );
     }
     findings
 }
@@ -121,8 +149,18 @@ fn format(old: &Value, new: &Value, tell: &mut impl FnMut(crate::class::Class, S
 
 /// Everything that is said about single values.
 const SCALAR: &[&str] = &[
-    "type", "x-kubernetes-int-or-string", "enum", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength",
-    "maxLength", "pattern", "format",
+    "type",
+    "x-kubernetes-int-or-string",
+    "enum",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
 ];
 
 /// With a list of allowed values, each is tried; nothing else about the value matters then. `None` without a list.
@@ -168,8 +206,10 @@ struct Bound {
     sign: f64,
 }
 
-const LOWEST: Bound = Bound { name: "minimum", exclusive: "exclusiveMinimum", keys: &["minimum", "exclusiveMinimum"], sign: -1.0 };
-const HIGHEST: Bound = Bound { name: "maximum", exclusive: "exclusiveMaximum", keys: &["maximum", "exclusiveMaximum"], sign: 1.0 };
+const LOWEST: Bound =
+    Bound { name: "minimum", exclusive: "exclusiveMinimum", keys: &["minimum", "exclusiveMinimum"], sign: -1.0 };
+const HIGHEST: Bound =
+    Bound { name: "maximum", exclusive: "exclusiveMaximum", keys: &["maximum", "exclusiveMaximum"], sign: 1.0 };
 
 impl Bound {
     /// The end, and whether it is outside. Whole numbers beyond an excluded end begin with the next one.

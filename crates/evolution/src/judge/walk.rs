@@ -69,7 +69,8 @@ impl Walk {
                 true
             }
             (Kind::Number, Kind::Integer) => {
-                self.findings.push(Finding::new(at, Tightening, reason()).with([0.5, 1.5, 2.25].map(Value::from)).of(&["type"]));
+                self.findings
+                    .push(Finding::new(at, Tightening, reason()).with([0.5, 1.5, 2.25].map(Value::from)).of(&["type"]));
                 true
             }
             (Kind::IntOrString, Kind::Integer | Kind::String) => {
@@ -106,11 +107,14 @@ impl Walk {
         self.rest(old, new, at);
         for name in is_required.difference(&was_required) {
             let here = below(at, Step::Field(name.clone()));
-            let filled = node::child(new, name).is_some_and(|child| child.get("default").is_some_and(|it| !it.is_null()));
+            let filled =
+                node::child(new, name).is_some_and(|child| child.get("default").is_some_and(|it| !it.is_null()));
             if filled {
                 self.tell(&here, Compatible, "the field is required now, and its default fills it in");
             } else {
-                self.findings.push(Finding::new(&here, Tightening, "the field is required now").above().of_parent(&["required"]));
+                self.findings.push(
+                    Finding::new(&here, Tightening, "the field is required now").above().of_parent(&["required"]),
+                );
             }
         }
         for name in was_required.difference(&is_required).filter(|name| node::child(new, name).is_some()) {
@@ -130,7 +134,8 @@ impl Walk {
     /// Fields that a schema does not name.
     fn rest(&mut self, old: &Value, new: &Value, at: &[Step]) {
         let extra = || {
-            let known = samples(old).into_iter().find(Value::is_object).unwrap_or_else(|| Value::Object(Default::default()));
+            let known =
+                samples(old).into_iter().find(Value::is_object).unwrap_or_else(|| Value::Object(Default::default()));
             let mut with = known.clone();
             with["extra"] = serde_json::json!({"any": "thing"});
             [with]
@@ -159,9 +164,10 @@ impl Walk {
                 (Compatible, format!("the default {after} is new; the field was always there"))
             }
             (None, Some(after)) => (Breaking, format!("the default {after} is new: objects without the field change")),
-            (Some(before), None) => {
-                (Breaking, format!("the default {before} goes away: new objects without the field are not what they were"))
-            }
+            (Some(before), None) => (
+                Breaking,
+                format!("the default {before} goes away: new objects without the field are not what they were"),
+            ),
             (Some(before), Some(after)) => {
                 (Breaking, format!("the default changes from {before} to {after}: so do new objects without the field"))
             }
@@ -172,14 +178,15 @@ impl Walk {
     fn embedded(&mut self, old: &Value, new: &Value, at: &[Step]) {
         let name = "x-kubernetes-embedded-resource";
         match (flag(old, name), flag(new, name)) {
-            (false, true) => self.findings.push(
-                Finding::new(at, Tightening, "the value must be a whole Kubernetes object now").of(&EMBEDDED),
-            ),
+            (false, true) => self
+                .findings
+                .push(Finding::new(at, Tightening, "the value must be a whole Kubernetes object now").of(&EMBEDDED)),
             (true, false) if node::keeps_unknown(new) => {
                 self.tell(at, Compatible, "the value need not be a whole Kubernetes object any more");
             }
             (true, false) => {
-                let reason = "the value is no Kubernetes object any more: its apiVersion, kind and metadata may be dropped";
+                let reason =
+                    "the value is no Kubernetes object any more: its apiVersion, kind and metadata may be dropped";
                 self.findings.push(Finding::new(at, Breaking, reason).of(&EMBEDDED));
             }
             _ => {}
@@ -205,7 +212,8 @@ impl Walk {
                         keys(old).join(", "),
                         keys(new).join(", ")
                     );
-                    self.findings.push(Finding::new(at, Breaking, reason).of(&LIST));
+                    let twins = twins(&node::item(old), &keys(old), &keys(new));
+                    self.findings.push(Finding::new(at, Breaking, reason).with(twins).of(&LIST));
                 }
             }
             ("atomic", _) => {
@@ -213,7 +221,8 @@ impl Walk {
                 self.findings.push(Finding::new(at, Tightening, reason).with(twice()).of(&LIST));
             }
             (_, "atomic") => {
-                let reason = format!("the list is no {before} any more: whoever applies one item takes away those of others");
+                let reason =
+                    format!("the list is no {before} any more: whoever applies one item takes away those of others");
                 self.findings.push(Finding::new(at, Breaking, reason).of(&LIST));
             }
             _ => {
@@ -222,4 +231,21 @@ impl Walk {
             }
         }
     }
+}
+
+/// Two items with different old keys and the same new ones.
+fn twins(item: &Value, old: &[String], new: &[String]) -> Option<Value> {
+    let value = |key: &String, turn: usize| samples(&node::child(item, key)?).into_iter().nth(turn);
+    let base = samples(item).into_iter().find(Value::is_object)?;
+    let one = |turn: usize| {
+        let mut item = base.clone();
+        for key in new {
+            item[key] = value(key, 0)?;
+        }
+        for key in old.iter().filter(|key| !new.contains(key)) {
+            item[key] = value(key, turn)?;
+        }
+        Some(item)
+    };
+    Some(Value::Array(vec![one(0)?, one(1)?]))
 }

@@ -11,7 +11,7 @@ use crate::sample::{near, samples, smallest};
 use crate::step::Step;
 
 /// How many objects are tried for one change.
-const TRIES: usize = 150;
+const TRIES: usize = 240;
 /// How many are tried for all changes of a version together, so that thousands of changes do not take minutes.
 const ALL_TRIES: usize = 6_000;
 
@@ -99,21 +99,21 @@ impl<'a> Witness<'a> {
         let others = near(&before, after.as_ref().unwrap_or(&before));
         let bases: Vec<Value> = if seek.is_empty() { Vec::new() } else { self.bases() };
         let mut tried = 0;
-        for value in values.iter().chain(&others) {
-            let mut objects = vec![build(&old_root, seek, value)];
-            objects.extend(bases.iter().map(|base| graft(&old_root, base, seek, value)));
-            for object in objects.into_iter().flatten().filter(Value::is_object) {
-                if tried >= TRIES || self.tries >= ALL_TRIES {
-                    return None;
-                }
-                tried += 1;
-                self.tries += 1;
-                let object = self.headed(object);
-                let Some(seen) = effect(old, alone, &object) else { continue };
-                if effect(old, new, &object).is_some() {
-                    let is_stuck = matches!(seen, Effect::Refused(_)) && is_stuck(old, alone, &object);
-                    return Some(Seen { is_stuck, object });
-                }
+        // Small objects first, then the same values among others.
+        let small = values.iter().chain(&others).map(|value| build(&old_root, seek, value));
+        let among = bases.iter().flat_map(|base| values.iter().chain(&others).map(move |value| (base, value)));
+        let among = among.map(|(base, value)| graft(&old_root, base, seek, value));
+        for object in small.chain(among).flatten().filter(Value::is_object) {
+            if tried >= TRIES || self.tries >= ALL_TRIES {
+                return None;
+            }
+            tried += 1;
+            self.tries += 1;
+            let object = self.headed(object);
+            let Some(seen) = effect(old, alone, &object) else { continue };
+            if effect(old, new, &object).is_some() {
+                let is_stuck = matches!(seen, Effect::Refused(_)) && is_stuck(old, alone, &object);
+                return Some(Seen { is_stuck, object });
             }
         }
         None

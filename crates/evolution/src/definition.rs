@@ -78,7 +78,8 @@ impl Definition {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let names = &spec["names"];
         let word = |value: &Value, field| value.as_str().map(str::to_owned).ok_or_else(|| missing(field));
-        let (own_kind, plural) = (word(&names["kind"], "spec.names.kind")?, word(&names["plural"], "spec.names.plural")?);
+        let (own_kind, plural) =
+            (word(&names["kind"], "spec.names.kind")?, word(&names["plural"], "spec.names.plural")?);
         let versions = spec["versions"].as_array().filter(|versions| !versions.is_empty());
         let versions = versions.ok_or_else(|| missing("spec.versions"))?;
         let or = |value: &Value, other: String| Some(text(value)).filter(|text| !text.is_empty()).unwrap_or(other);

@@ -3,11 +3,13 @@
 //! ```text
 //!   diff ─┬─ names, scope, versions, subresources, conversion
 //!         └─ for each version: walk   two nodes at a time ─▶ findings ─▶ witness   an example, checked by the validator
+//!                               │                                 └─ isolate   each change by itself
 //!                               ├─ rules    CEL, and allOf, anyOf, oneOf, not
 //!                               └─ values   numbers, texts, sizes
 //! ```
 
 mod finding;
+mod isolate;
 mod rules;
 mod values;
 mod walk;
@@ -125,7 +127,8 @@ fn version(before: &Version, old: &Definition, new: &Definition, changes: &mut V
         _ => {}
     }
     if before.deprecated != after.deprecated {
-        let reason = if after.deprecated { "the version is deprecated" } else { "the version is not deprecated any more" };
+        let reason =
+            if after.deprecated { "the version is deprecated" } else { "the version is not deprecated any more" };
         changes.push(Change::new(name, Class::Compatible, reason));
     }
     subresources(before, after, changes);
@@ -191,11 +194,10 @@ fn schemas(
     let head = (api_version(&old.group), old.kind.as_str());
     let mut witness = Witness::new(&before, &after, (&head.0, head.1));
     let moved = old.group != new.group || old.kind != new.kind;
-    for Finding { at, class, reason, seek, values } in walk.findings {
+    for Finding { at, class, reason, seek, values, change: (place, part) } in walk.findings {
         let mut change = Change::new(shown(version, &at), class, reason);
         if class > Class::Compatible && !moved {
-            let wanted: Vec<&str> = at.iter().filter_map(|step| step.field()).collect();
-            if let Some(seen) = witness.find(&seek, &values, &wanted) {
+            if let Some(seen) = witness.find(&seek, &values, (&place, part)) {
                 if seen.is_stuck && class == Class::Tightening {
                     change.class = Class::Breaking;
                     change.reason += "; stored objects that do not fit cannot even be labelled or released, because this is checked at \

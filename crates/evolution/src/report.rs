@@ -37,6 +37,14 @@ pub struct Report {
     pub changes: Vec<Change>,
 }
 
+/// Whether an object could show what a change does; for names and subresources none can.
+fn is_about_objects(path: &str) -> bool {
+    let mut parts = path.split('.');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+    !matches!(first, "names" | "group" | "scope" | "conversion")
+        && !matches!(second, None | Some("subresources" | "columns" | "selectableFields"))
+}
+
 impl From<Vec<Change>> for Report {
     fn from(mut changes: Vec<Change>) -> Self {
         changes.sort_by(|a, b| b.class.cmp(&a.class));
@@ -75,7 +83,7 @@ impl Report {
                 Some(example) => {
                     let _ = writeln!(text, "            for example {example}");
                 }
-                None if change.class > Class::Compatible && change.path.contains('.') => {
+                None if change.class > Class::Compatible && is_about_objects(&change.path) => {
                     text.push_str("            no example could be made\n");
                 }
                 None => {}

@@ -23,20 +23,23 @@ pub(crate) fn samples(schema: &Value) -> Vec<Value> {
 
 /// The same, with values at the borders of another schema too.
 pub(crate) fn near(schema: &Value, other: &Value) -> Vec<Value> {
-    Sampler { depth: DEPTH }.values(schema, other)
+    let rules = other.get("x-kubernetes-validations").map(ToString::to_string).unwrap_or_default();
+    Sampler { depth: DEPTH, rules: &rules }.values(schema, other)
 }
 
 /// The smallest value for a node.
 pub(crate) fn smallest(schema: &Value) -> Option<Value> {
-    Sampler { depth: 0 }.values(schema, schema).into_iter().next()
+    Sampler { depth: 0, rules: "" }.values(schema, schema).into_iter().next()
 }
 
 #[derive(Clone, Copy)]
-struct Sampler {
+struct Sampler<'a> {
     depth: usize,
+    /// Rules to be broken: the fields that they name vary first.
+    rules: &'a str,
 }
 
-impl Sampler {
+impl Sampler<'_> {
     fn values(self, schema: &Value, other: &Value) -> Vec<Value> {
         if let Some(values) = schema["enum"].as_array().filter(|values| !values.is_empty()) {
             return values.iter().filter(|value| !value.is_null()).take(MOST).cloned().collect();
@@ -52,17 +55,29 @@ impl Sampler {
                 fitting(schema, number::candidates(schema, other).into_iter().chain(texts).collect())
             }
             Kind::Any => {
-                let mut any = vec![json!("text"), json!(7), json!({"any": {"thing": 1}}), json!([{"any": 1}]), json!(true)];
-                any.extend(other.as_object().filter(|_| schema != other).map(|_| smallest(other)).into_iter().flatten());
+                let mut any =
+                    vec![json!("text"), json!(7), json!({"any": {"thing": 1}}), json!([{"any": 1}]), json!(true)];
+                any.extend(
+                    other.as_object().filter(|_| schema != other).map(|_| smallest(other)).into_iter().flatten(),
+                );
                 any
             }
         };
-        values.truncate(MOST);
+        values.truncate(self.most(schema));
         values
     }
 
+    /// How many values are made: more of whole objects, because rules may look at any of their fields.
+    fn most(self, schema: &Value) -> usize {
+        match (Kind::of(schema), DEPTH - self.depth.min(DEPTH)) {
+            (Kind::Object, 0) => 10 * MOST,
+            (Kind::Object, 1) => 4 * MOST,
+            _ => MOST,
+        }
+    }
+
     fn below(self) -> Self {
-        Self { depth: self.depth.saturating_sub(1) }
+        Self { depth: self.depth.saturating_sub(1), ..self }
     }
 
     fn objects(self, schema: &Value, other: &Value) -> Vec<Value> {
@@ -71,7 +86,11 @@ impl Sampler {
         let mut least = Map::new();
         for name in &required {
             let known = fields.get(name).cloned().or_else(|| node::child(schema, name)).unwrap_or_default();
-            if let Some(value) = (Self { depth: 0 }).values(&known, &known).into_iter().next() {
+            // A default fills it in.
+            if known.get("default").is_some_and(|default| !default.is_null()) {
+                continue;
+            }
+            if let Some(value) = (Self { depth: 0, ..self }).values(&known, &known).into_iter().next() {
                 least.insert(name.clone(), value);
             }
         }
@@ -80,7 +99,8 @@ impl Sampler {
                 least.entry(name).or_insert_with(|| value.into());
             }
         }
-        let wanted = [schema, other].into_iter().flat_map(|it| [it["minProperties"].as_u64(), it["maxProperties"].as_u64()]);
+        let wanted =
+            [schema, other].into_iter().flat_map(|it| [it["minProperties"].as_u64(), it["maxProperties"].as_u64()]);
         let wanted: Vec<u64> = wanted.flatten().flat_map(|count| [count.saturating_sub(1), count, count + 1]).collect();
         // Alternatives commonly ask for one of several fields.
         let mut all = Vec::new();
@@ -88,7 +108,7 @@ impl Sampler {
             let mut map = least.clone();
             for name in node::required(branch) {
                 let known = node::child(schema, &name).unwrap_or_default();
-                if let Some(value) = (Self { depth: 0 }).values(&known, &known).into_iter().next() {
+                if let Some(value) = (Self { depth: 0, ..self }).values(&known, &known).into_iter().next() {
                     map.entry(name).or_insert(value);
                 }
             }
@@ -99,12 +119,15 @@ impl Sampler {
         }
         all.push(Value::Object(least.clone()));
         if self.depth > 0 {
-            self.fuller(&fields, other, &least, &mut all);
+            self.fuller(&fields, other, &least, &mut all, self.most(schema) / fields.len().clamp(1, 4));
         }
         for count in wanted.into_iter().filter(|count| *count <= SIZE) {
             all.push(Value::Object(self.filled(schema, &fields, least.clone(), count)));
         }
-        if schema["minProperties"].as_u64().is_some_and(|count| least.len() < usize::try_from(count).unwrap_or(usize::MAX)) {
+        if schema["minProperties"]
+            .as_u64()
+            .is_some_and(|count| least.len() < usize::try_from(count).unwrap_or(usize::MAX))
+        {
             all.rotate_right(1);
             let count = schema["minProperties"].as_u64().unwrap_or_default().min(SIZE);
             all.insert(0, Value::Object(self.filled(schema, &fields, least, count)));
@@ -119,7 +142,14 @@ impl Sampler {
     }
 
     /// All fields at once, and single fields with several values.
-    fn fuller(self, fields: &Map<String, Value>, other: &Value, least: &Map<String, Value>, all: &mut Vec<Value>) {
+    fn fuller(
+        self,
+        fields: &Map<String, Value>,
+        other: &Value,
+        least: &Map<String, Value>,
+        all: &mut Vec<Value>,
+        each: usize,
+    ) {
         let mut full = least.clone();
         let mut singles = Vec::new();
         for (name, field) in fields.iter().take(40) {
@@ -128,19 +158,30 @@ impl Sampler {
             if let Some(value) = values.first() {
                 full.entry(name.clone()).or_insert_with(|| value.clone());
             }
-            for (turn, value) in values.into_iter().take(6).enumerate() {
-                let mut map = least.clone();
-                map.insert(name.clone(), value);
-                singles.push((turn, Value::Object(map)));
+            for (turn, value) in values.into_iter().take(each).enumerate() {
+                singles.push((turn, name.clone(), value));
             }
         }
-        all.push(Value::Object(full));
-        singles.sort_by_key(|(turn, _)| *turn);
-        all.extend(singles.into_iter().map(|(_, value)| value));
+        all.push(Value::Object(full.clone()));
+        singles.sort_by_key(|(turn, name, _)| (!self.rules.contains(name.as_str()), *turn));
+        for (_, name, value) in singles {
+            // By itself, and among all others: rules may compare it with them.
+            for base in [least, &full] {
+                let mut map = base.clone();
+                map.insert(name.clone(), value.clone());
+                all.push(Value::Object(map));
+            }
+        }
     }
 
     /// An object with that many fields, as far as there are names for them.
-    fn filled(self, schema: &Value, fields: &Map<String, Value>, mut map: Map<String, Value>, count: u64) -> Map<String, Value> {
+    fn filled(
+        self,
+        schema: &Value,
+        fields: &Map<String, Value>,
+        mut map: Map<String, Value>,
+        count: u64,
+    ) -> Map<String, Value> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let below = self.below();
         for (name, field) in fields {

@@ -31,13 +31,3 @@ pub(crate) fn shown(version: &str, steps: &[Step]) -> String {
 pub(crate) fn below(steps: &[Step], step: Step) -> Vec<Step> {
     [steps, &[step]].concat()
 }
-
-impl Step {
-    /// The name of a field.
-    pub(crate) fn field(&self) -> Option<&str> {
-        match self {
-            Self::Field(name) => Some(name),
-            Self::Item | Self::Value => None,
-        }
-    }
-}

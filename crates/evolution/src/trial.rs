@@ -74,7 +74,8 @@ impl Trial {
         let places: BTreeSet<&str> = self.harmed.iter().map(|harmed| harmed.place.as_str()).collect();
         let workspaces = if places.len() == 1 { "workspace" } else { "workspaces" };
         let orders = if all == 1 { "order" } else { "orders" };
-        let mut text = format!("{count} of {all} {orders} in {} {workspaces} would be refused or changed: ", places.len());
+        let mut text =
+            format!("{count} of {all} {orders} in {} {workspaces} would be refused or changed: ", places.len());
         for (index, Harmed { place, object, reason }) in self.harmed.iter().take(most).enumerate() {
             let separator = if index == 0 { "" } else { "; " };
             // Writing to a String cannot fail.

@@ -152,7 +152,8 @@ fn value(dice: &mut Dice, node: &Value, depth: u64) -> Option<Value> {
         }
         Some("object") => {
             let mut map = Map::new();
-            let required: Vec<&str> = node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let required: Vec<&str> =
+                node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             for (name, field) in node["properties"].as_object().into_iter().flatten() {
                 if required.contains(&name.as_str()) || dice.one_in(2) {
                     map.extend(value(dice, field, depth).map(|value| (name.clone(), value)));
@@ -279,7 +280,8 @@ fn one_case(seed: u64) -> Result<(), TestCaseError> {
         COMPATIBLE.fetch_add(1, Ordering::Relaxed);
         for _ in 0..60 {
             let spec = value(&mut dice, &old["properties"]["spec"], 3);
-            let object = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": spec});
+            let object =
+                json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": spec});
             let stored = before.stored(object.clone());
             if before.validate(&stored, None).is_empty() {
                 OBJECTS.fetch_add(1, Ordering::Relaxed);
@@ -295,10 +297,14 @@ fn one_case(seed: u64) -> Result<(), TestCaseError> {
 
 #[test]
 fn what_is_compatible_keeps_every_object_and_what_is_not_has_an_example() {
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig { cases: 1_500, ..ProptestConfig::default() });
+    let mut runner =
+        proptest::test_runner::TestRunner::new(ProptestConfig { cases: 1_500, ..ProptestConfig::default() });
     runner.run(&any::<u64>(), one_case).unwrap();
-    let [harmful, shown, compatible, objects] = [&HARMFUL, &SHOWN, &COMPATIBLE, &OBJECTS].map(|it| it.load(Ordering::Relaxed));
-    println!("{harmful} harmful changes, {shown} with an example; {compatible} compatible pairs, {objects} valid objects");
+    let [harmful, shown, compatible, objects] =
+        [&HARMFUL, &SHOWN, &COMPATIBLE, &OBJECTS].map(|it| it.load(Ordering::Relaxed));
+    println!(
+        "{harmful} harmful changes, {shown} with an example; {compatible} compatible pairs, {objects} valid objects"
+    );
     // Neither side of the promise is kept by never being asked for.
     assert!(compatible > 100 && objects > 1_000, "{compatible} compatible pairs, {objects} valid objects");
     assert!(f64::from(shown) >= 0.9 * f64::from(harmful), "only {shown} of {harmful} harmful changes have an example");

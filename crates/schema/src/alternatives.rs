@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::node::{Schema, Type};
 use crate::cause::Cause;
+use crate::node::{Schema, Type};
 
 impl Schema {
     pub(super) fn check_branches(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {

@@ -3,8 +3,8 @@
 use carrick_cel::{EvalError, Rule, Verdict};
 use serde_json::Value;
 
-use crate::node::{ListType, Schema, Type};
 use crate::cause::Cause;
+use crate::node::{ListType, Schema, Type};
 
 /// Errors that prevent the evaluation of rules, because rules rely on their absence.
 const BLOCKING: [&str; 5] =

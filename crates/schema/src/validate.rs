@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::cause::Cause;
 use crate::format;
 use crate::node::{ListType, Schema, Type};
-use crate::cause::Cause;
 
 impl Schema {
     /// Everything that is wrong with an object. With `old`, errors in unchanged parts are tolerated.

@@ -133,7 +133,12 @@ impl Evolution {
             .map_err(|error| EvolveError::Unreadable { name: name.to_owned(), problem: error.to_string() })?;
         let new = toolkit::resource_schema(&self.local, &pr, true).await?;
         let computed = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let export: Option<ApiExport> = self.places.export.client.get_kcp(&self.places.export_name).await
+        let export: Option<ApiExport> = self
+            .places
+            .export
+            .client
+            .get_kcp(&self.places.export_name)
+            .await
             .map_err(failed(format!("read APIExport {}", self.places.export_name)))?;
         let listed = export.unwrap_or_default().spec.latest_resource_schemas;
         let exported = listed.into_iter().find(|listed| same_resource(listed, &computed));
@@ -150,10 +155,16 @@ impl Evolution {
     /// Tries the new schema on the objects of all consumers.
     pub async fn trial(&self, evolved: &Evolved) -> Result<Trial, EvolveError> {
         let (old, new) = (Definition::read(&evolved.old)?, Definition::read(&evolved.new)?);
-        let slice: Option<ApiExportEndpointSlice> = self.places.slice.client.get_kcp(&self.places.slice_name).await
+        let slice: Option<ApiExportEndpointSlice> = self
+            .places
+            .slice
+            .client
+            .get_kcp(&self.places.slice_name)
+            .await
             .map_err(failed(format!("read APIExportEndpointSlice {}", self.places.slice_name)))?;
         let versions = evolved.old["spec"]["versions"].as_array().into_iter().flatten();
-        let version = versions.filter(|version| version["served"] == true).max_by_key(|version| version["storage"] == true);
+        let version =
+            versions.filter(|version| version["served"] == true).max_by_key(|version| version["storage"] == true);
         let version = version.and_then(|version| version["name"].as_str()).unwrap_or_default();
         let make = if old.scope == "Namespaced" { Resource::namespaced } else { Resource::cluster_wide };
         let resource = make(&old.group, version, &old.kind, &old.plural);

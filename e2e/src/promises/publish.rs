@@ -33,14 +33,12 @@ struct Changes {
 
 /// In each world one agent is killed during each change of what is published.
 pub async fn killed_at_every_write() -> anyhow::Result<String> {
-    let make: for<'a> fn(&'a Lab, usize) -> _ = |lab, number| change(lab, number).boxed_local();
-    each_write(Changes { count: 3, make, is_done: is_published }).await
+    each_write(Changes { count: 3, make: |lab, number| change(lab, number).boxed_local(), is_done: is_published }).await
 }
 
 /// The same behind a gate: a schema is exported, the next one held back, approved and taken back.
 pub async fn gate_killed_at_every_write() -> anyhow::Result<String> {
-    let make: for<'a> fn(&'a Lab, usize) -> _ = |lab, number| decide(lab, number).boxed_local();
-    each_write(Changes { count: 4, make, is_done: is_decided }).await
+    each_write(Changes { count: 4, make: |lab, number| decide(lab, number).boxed_local(), is_done: is_decided }).await
 }
 
 async fn each_write(Changes { count, make, is_done }: Changes) -> anyhow::Result<String> {

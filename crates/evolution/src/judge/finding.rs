@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::isolate::Part;
 use crate::class::Class;
 use crate::step::Step;
 
@@ -18,12 +19,21 @@ pub(super) struct Finding {
     pub(super) seek: Vec<Step>,
     /// Values for that node that promise well.
     pub(super) values: Vec<Value>,
+    /// What has changed, and where: the node itself, or the one above.
+    pub(super) change: (Vec<Step>, Part),
 }
 
 impl Finding {
     /// A change at a node, with an example at the same node.
     pub(super) fn new(at: &[Step], class: Class, reason: impl Into<String>) -> Self {
-        Self { at: at.to_vec(), class, reason: reason.into(), seek: at.to_vec(), values: Vec::new() }
+        Self {
+            at: at.to_vec(),
+            class,
+            reason: reason.into(),
+            seek: at.to_vec(),
+            values: Vec::new(),
+            change: (at.to_vec(), Part::Whole),
+        }
     }
 
     /// The same, with values that promise well.
@@ -36,5 +46,17 @@ impl Finding {
     pub(super) fn above(mut self) -> Self {
         self.seek.pop();
         self
+    }
+
+    /// The same, about some keywords only.
+    pub(super) fn of(mut self, keys: &'static [&'static str]) -> Self {
+        self.change.1 = Part::Keys(keys);
+        self
+    }
+
+    /// The same, about keywords of the node above.
+    pub(super) fn of_parent(mut self, keys: &'static [&'static str]) -> Self {
+        self.change.0.pop();
+        self.of(keys)
     }
 }

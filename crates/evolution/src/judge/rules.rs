@@ -7,6 +7,9 @@ use crate::class::Class::{Compatible, Tightening};
 use crate::node::{self, Kind};
 use crate::step::Step;
 
+const RULES: &[&str] = &["x-kubernetes-validations"];
+const CONDITIONS: [&[&str]; 3] = [&["allOf"], &["anyOf"], &["oneOf"]];
+
 /// Compares the rules and conditions of two nodes.
 pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -18,7 +21,8 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
 /// The rules of a node: what is checked, and the whole entry.
 fn entries(schema: &Value) -> Vec<((&str, bool), &Value)> {
     let list = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
-    list.map(|rule| ((rule["rule"].as_str().unwrap_or_default().trim(), rule["optionalOldSelf"] == true), rule)).collect()
+    list.map(|rule| ((rule["rule"].as_str().unwrap_or_default().trim(), rule["optionalOldSelf"] == true), rule))
+        .collect()
 }
 
 fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
@@ -33,7 +37,7 @@ fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
                 } else {
                     format!("a rule is new: {}", words())
                 };
-                findings.push(Finding::new(at, Tightening, reason));
+                findings.push(Finding::new(at, Tightening, reason).of(RULES));
             }
             Some(_) if retyped => {
                 let reason = format!("a rule looks at values whose type or format changes: {}", words());
@@ -79,30 +83,47 @@ fn types_changed(old: &Value, new: &Value) -> bool {
     properties.into_iter().any(field) || below("items") || below("additionalProperties")
 }
 
+/// Whether a condition asks for nothing but fields that every object has.
+fn is_given(condition: &Value, old: &Value, new: &Value) -> bool {
+    let only = condition.as_object().is_some_and(|map| map.keys().all(|key| key == "required"));
+    let filled = |schema: &Value, name: &str| schema["properties"][name].get("default").is_some_and(|it| !it.is_null());
+    let required = node::required(old);
+    let given = |name: &String| match filled(old, name) || !required.contains(name) {
+        // A default that goes away would leave it out.
+        true => filled(old, name) && filled(new, name),
+        false => true,
+    };
+    only && node::required(condition).iter().all(given)
+}
+
 fn conditions(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
     let list = |schema: &Value, key: &str| schema[key].as_array().cloned().unwrap_or_default();
-    for key in ["allOf", "anyOf", "oneOf"] {
+    for keys in CONDITIONS {
+        let key = keys[0];
         let (before, after) = (list(old, key), list(new, key));
         if before == after {
             continue;
         }
         let (class, reason) = match key {
             _ if after.is_empty() => (Compatible, format!("{key} goes away")),
-            "allOf" if after.iter().all(|branch| before.contains(branch)) => {
+            "allOf" if after.iter().all(|branch| before.contains(branch) || is_given(branch, old, new)) => {
                 (Compatible, "allOf asks for less".to_owned())
             }
             "anyOf" if !before.is_empty() && before.iter().all(|branch| after.contains(branch)) => {
                 (Compatible, "anyOf has more alternatives".to_owned())
             }
+            "anyOf" if after.iter().any(|branch| is_given(branch, old, new)) => {
+                (Compatible, "anyOf asks for what is always there".to_owned())
+            }
             _ if before.is_empty() => (Tightening, format!("{key} is new")),
             _ => (Tightening, format!("{key} asks for something else")),
         };
-        findings.push(Finding::new(at, class, reason));
+        findings.push(Finding::new(at, class, reason).of(keys));
     }
     match (old.get("not"), new.get("not")) {
         (before, after) if before == after => {}
         (_, None) => findings.push(Finding::new(at, Compatible, "not goes away")),
-        (None, Some(_)) => findings.push(Finding::new(at, Tightening, "not is new")),
-        _ => findings.push(Finding::new(at, Tightening, "not excludes something else")),
+        (None, Some(_)) => findings.push(Finding::new(at, Tightening, "not is new").of(&["not"])),
+        _ => findings.push(Finding::new(at, Tightening, "not excludes something else").of(&["not"])),
     }
 }

@@ -10,8 +10,38 @@ use crate::step::Step;
 
 /// Formats that the API server checks. All others are comments.
 const CHECKED: [&str; 22] = [
-    "bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "datetime", "duration", "email", "hexcolor", "hostname", "ipv4",
-    "ipv6", "isbn", "isbn10", "isbn13", "mac", "rgbcolor", "ssn", "uri", "k8s-short-name", "k8s-long-name",
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "date-time",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "mac",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "k8s-short-name",
+    "k8s-long-name",
+];
+
+/// Keywords about sizes, and whether they say how much there may be at most.
+const SIZES: [(&[&str], bool); 6] = [
+    (&["minLength"], false),
+    (&["maxLength"], true),
+    (&["minItems"], false),
+    (&["maxItems"], true),
+    (&["minProperties"], false),
+    (&["maxProperties"], true),
 ];
 
 /// Compares what two nodes say about their value alone.
@@ -20,70 +50,75 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         return finding.into_iter().collect();
     }
     let mut findings = Vec::new();
-    let mut tell = |class, reason: String| findings.push(Finding::new(at, class, reason));
+    let mut tell = |keys, class, reason: String| findings.push(Finding::new(at, class, reason).of(keys));
     for bound in [LOWEST, HIGHEST] {
         match (bound.of(old), bound.of(new)) {
             (before, after) if before == after => {}
-            (Some(before), None) => tell(Compatible, format!("{} {before} goes away", bound.name)),
-            (None, Some(after)) => tell(Tightening, format!("{} {after} is new", bound.name)),
+            (Some(before), None) => tell(bound.keys, Compatible, format!("{} {before} goes away", bound.name)),
+            (None, Some(after)) => tell(bound.keys, Tightening, format!("{} {after} is new", bound.name)),
             (Some(before), Some(after)) => {
                 let class = if bound.is_within(before, after) { Compatible } else { Tightening };
-                tell(class, format!("{} changes from {before} to {after}", bound.name));
+                tell(bound.keys, class, format!("{} changes from {before} to {after}", bound.name));
             }
             (None, None) => {}
         }
     }
-    for (name, is_upper) in [
-        ("minLength", false),
-        ("maxLength", true),
-        ("minItems", false),
-        ("maxItems", true),
-        ("minProperties", false),
-        ("maxProperties", true),
-    ] {
+    for (keys, is_upper) in SIZES {
+        let name = keys[0];
         let count = |schema: &Value| schema[name].as_u64().filter(|count| is_upper || *count > 0);
         match (count(old), count(new)) {
             (before, after) if before == after => {}
-            (Some(before), None) => tell(Compatible, format!("{name} {before} goes away")),
-            (None, Some(after)) if name == "maxProperties" && most_fields(old, new).is_some_and(|most| most <= after) => {
-                tell(Compatible, format!("{name} {after} is new, and there are no more fields"));
+            (Some(before), None) => tell(keys, Compatible, format!("{name} {before} goes away")),
+            (None, Some(after))
+                if name == "maxProperties" && most_fields(old, new).is_some_and(|most| most <= after) =>
+            {
+                tell(keys, Compatible, format!("{name} {after} is new, and there are no more fields"));
             }
-            (None, Some(after)) => tell(Tightening, format!("{name} {after} is new")),
+            (None, Some(after)) => tell(keys, Tightening, format!("{name} {after} is new")),
             (Some(before), Some(after)) => {
                 let class = if (before < after) == is_upper { Compatible } else { Tightening };
-                tell(class, format!("{name} changes from {before} to {after}"));
+                tell(keys, class, format!("{name} changes from {before} to {after}"));
             }
             (None, None) => {}
         }
     }
     match (old["multipleOf"].as_f64(), new["multipleOf"].as_f64()) {
         (before, after) if before == after => {}
-        (Some(before), None) => tell(Compatible, format!("multipleOf {before} goes away")),
-        (None, Some(after)) => tell(Tightening, format!("multipleOf {after} is new")),
+        (Some(before), None) => tell(&["multipleOf"], Compatible, format!("multipleOf {before} goes away")),
+        (None, Some(after)) if after.to_bits() == 1.0_f64.to_bits() && Kind::of(old) == Kind::Integer => {
+            tell(&["multipleOf"], Compatible, "multipleOf 1 is new, which all whole numbers are".to_owned());
+        }
+        (None, Some(after)) => tell(&["multipleOf"], Tightening, format!("multipleOf {after} is new")),
         (Some(before), Some(after)) => {
             let fits = after > 0.0 && (before / after).fract() == 0.0;
             let class = if fits { Compatible } else { Tightening };
-            tell(class, format!("multipleOf changes from {before} to {after}"));
+            tell(&["multipleOf"], class, format!("multipleOf changes from {before} to {after}"));
         }
         (None, None) => {}
     }
     match (flag(old, "uniqueItems"), flag(new, "uniqueItems")) {
-        (false, true) => tell(Tightening, "no two items may be equal now".to_owned()),
-        (true, false) => tell(Compatible, "items may be equal now".to_owned()),
+        (false, true) => tell(&["uniqueItems"], Tightening, "no two items may be equal now".to_owned()),
+        (true, false) => tell(&["uniqueItems"], Compatible, "items may be equal now".to_owned()),
         _ => {}
     }
     let pattern = |schema: &Value| schema["pattern"].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     match (pattern(old), pattern(new)) {
         (before, after) if before == after => {}
-        (Some(before), None) => tell(Compatible, format!("the pattern {before:?} goes away")),
-        (None, Some(after)) => tell(Tightening, format!("the pattern {after:?} is new")),
-        (Some(before), Some(after)) => tell(Tightening, format!("the pattern changes from {before:?} to {after:?}")),
+        (Some(before), None) => tell(&["pattern"], Compatible, format!("the pattern {before:?} goes away")),
+        (None, Some(after)) => tell(&["pattern"], Tightening, format!("the pattern {after:?} is new")),
+        (Some(before), Some(after)) => {
+            tell(&["pattern"], Tightening, format!("the pattern changes from {before:?} to {after:?}"))
+        }
         (None, None) => {}
     }
-    format(old, new, &mut tell);
+    format(old, new, &mut |class, reason| tell(&["format"], class, reason));
     if let Some(values) = new["enum"].as_array().filter(|values| !values.is_empty()) {
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        tell(Tightening, format!("only {} {} allowed now", values.join(", "), if values.len() == 1 { "is" } else { "are" }));
+        tell(
+            &["enum"],
+            Tightening,
+            format!("only {} {} allowed now", values.join(", "), if values.len() == 1 { "is" } else { "are" }),
+        );
     }
     findings
 }
@@ -112,6 +147,22 @@ fn format(old: &Value, new: &Value, tell: &mut impl FnMut(crate::class::Class, S
     }
 }
 
+/// Everything that is said about single values.
+const SCALAR: &[&str] = &[
+    "type",
+    "x-kubernetes-int-or-string",
+    "enum",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+];
+
 /// With a list of allowed values, each is tried; nothing else about the value matters then. `None` without a list.
 fn listed(old: &Value, new: &Value, at: &[Step]) -> Option<Option<Finding>> {
     let before = old["enum"].as_array().filter(|values| !values.is_empty())?;
@@ -136,7 +187,7 @@ fn listed(old: &Value, new: &Value, at: &[Step]) -> Option<Option<Finding>> {
         let words: Vec<String> = gone.iter().map(ToString::to_string).collect();
         let verb = if gone.len() == 1 { "is" } else { "are" };
         let reason = format!("{} {verb} not allowed any more", words.join(", "));
-        return Some(Some(Finding::new(at, Tightening, reason).with(gone.into_iter().cloned())));
+        return Some(Some(Finding::new(at, Tightening, reason).with(gone.into_iter().cloned()).of(SCALAR)));
     }
     let more: Vec<String> = match new["enum"].as_array() {
         Some(after) => after.iter().filter(|value| !before.contains(value)).map(ToString::to_string).collect(),
@@ -150,12 +201,15 @@ fn listed(old: &Value, new: &Value, at: &[Step]) -> Option<Option<Finding>> {
 struct Bound {
     name: &'static str,
     exclusive: &'static str,
+    keys: &'static [&'static str],
     /// -1 for the lower end, whose larger values are stricter.
     sign: f64,
 }
 
-const LOWEST: Bound = Bound { name: "minimum", exclusive: "exclusiveMinimum", sign: -1.0 };
-const HIGHEST: Bound = Bound { name: "maximum", exclusive: "exclusiveMaximum", sign: 1.0 };
+const LOWEST: Bound =
+    Bound { name: "minimum", exclusive: "exclusiveMinimum", keys: &["minimum", "exclusiveMinimum"], sign: -1.0 };
+const HIGHEST: Bound =
+    Bound { name: "maximum", exclusive: "exclusiveMaximum", keys: &["maximum", "exclusiveMaximum"], sign: 1.0 };
 
 impl Bound {
     /// The end, and whether it is outside. Whole numbers beyond an excluded end begin with the next one.

@@ -10,6 +10,13 @@ use crate::node::{self, Kind, flag};
 use crate::sample::samples;
 use crate::step::{Step, below};
 
+/// Keywords about fields that are not named.
+const REST: [&str; 2] = ["x-kubernetes-preserve-unknown-fields", "additionalProperties"];
+/// Keywords about whole objects inside others.
+const EMBEDDED: [&str; 1] = ["x-kubernetes-embedded-resource"];
+/// Keywords about the identity of items.
+const LIST: [&str; 2] = ["x-kubernetes-list-type", "x-kubernetes-list-map-keys"];
+
 /// Collects findings.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
@@ -35,7 +42,7 @@ impl Walk {
         }
         if flag(old, "nullable") && !flag(new, "nullable") {
             let reason = "null is not allowed any more: where it is stored, it is dropped or refused";
-            self.findings.push(Finding::new(at, Breaking, reason).with([Value::Null]));
+            self.findings.push(Finding::new(at, Breaking, reason).with([Value::Null]).of(&["nullable"]));
         } else if !flag(old, "nullable") && flag(new, "nullable") {
             self.tell(at, Compatible, "null is allowed now");
         }
@@ -62,7 +69,8 @@ impl Walk {
                 true
             }
             (Kind::Number, Kind::Integer) => {
-                self.findings.push(Finding::new(at, Tightening, reason()).with([0.5, 1.5, 2.25].map(Value::from)));
+                self.findings
+                    .push(Finding::new(at, Tightening, reason()).with([0.5, 1.5, 2.25].map(Value::from)).of(&["type"]));
                 true
             }
             (Kind::IntOrString, Kind::Integer | Kind::String) => {
@@ -99,11 +107,14 @@ impl Walk {
         self.rest(old, new, at);
         for name in is_required.difference(&was_required) {
             let here = below(at, Step::Field(name.clone()));
-            let filled = node::child(new, name).is_some_and(|child| child.get("default").is_some_and(|it| !it.is_null()));
+            let filled =
+                node::child(new, name).is_some_and(|child| child.get("default").is_some_and(|it| !it.is_null()));
             if filled {
                 self.tell(&here, Compatible, "the field is required now, and its default fills it in");
             } else {
-                self.findings.push(Finding::new(&here, Tightening, "the field is required now").above());
+                self.findings.push(
+                    Finding::new(&here, Tightening, "the field is required now").above().of_parent(&["required"]),
+                );
             }
         }
         for name in was_required.difference(&is_required).filter(|name| node::child(new, name).is_some()) {
@@ -111,11 +122,10 @@ impl Walk {
         }
         self.embedded(old, new, at);
         match (old["x-kubernetes-map-type"] == "atomic", new["x-kubernetes-map-type"] == "atomic") {
-            (false, true) => self.tell(
-                at,
-                Breaking,
-                "the object is one value for server-side apply now: whoever applies one field takes away those of others",
-            ),
+            (false, true) => {
+                let reason = "the object is one value for server-side apply now: whoever applies one field takes away those of others";
+                self.findings.push(Finding::new(at, Breaking, reason).of(&["x-kubernetes-map-type"]));
+            }
             (true, false) => self.tell(at, Compatible, "server-side apply merges the object field by field now"),
             _ => {}
         }
@@ -124,7 +134,8 @@ impl Walk {
     /// Fields that a schema does not name.
     fn rest(&mut self, old: &Value, new: &Value, at: &[Step]) {
         let extra = || {
-            let known = samples(old).into_iter().find(Value::is_object).unwrap_or_else(|| Value::Object(Default::default()));
+            let known =
+                samples(old).into_iter().find(Value::is_object).unwrap_or_else(|| Value::Object(Default::default()));
             let mut with = known.clone();
             with["extra"] = serde_json::json!({"any": "thing"});
             [with]
@@ -138,7 +149,7 @@ impl Walk {
             }
             (Some(_), None) => {
                 let reason = "fields that the schema does not name are dropped now";
-                self.findings.push(Finding::new(at, Breaking, reason).with(extra()));
+                self.findings.push(Finding::new(at, Breaking, reason).with(extra()).of(&REST));
             }
             (Some(before), Some(after)) => self.node(&before, &after, &below(at, Step::Value)),
         }
@@ -153,26 +164,30 @@ impl Walk {
                 (Compatible, format!("the default {after} is new; the field was always there"))
             }
             (None, Some(after)) => (Breaking, format!("the default {after} is new: objects without the field change")),
-            (Some(before), None) => {
-                (Breaking, format!("the default {before} goes away: new objects without the field are not what they were"))
-            }
+            (Some(before), None) => (
+                Breaking,
+                format!("the default {before} goes away: new objects without the field are not what they were"),
+            ),
             (Some(before), Some(after)) => {
                 (Breaking, format!("the default changes from {before} to {after}: so do new objects without the field"))
             }
         };
-        self.findings.push(Finding::new(at, class, reason).above());
+        self.findings.push(Finding::new(at, class, reason).above().of(&["default"]));
     }
 
     fn embedded(&mut self, old: &Value, new: &Value, at: &[Step]) {
         let name = "x-kubernetes-embedded-resource";
         match (flag(old, name), flag(new, name)) {
-            (false, true) => self.tell(at, Tightening, "the value must be a whole Kubernetes object now"),
+            (false, true) => self
+                .findings
+                .push(Finding::new(at, Tightening, "the value must be a whole Kubernetes object now").of(&EMBEDDED)),
             (true, false) if node::keeps_unknown(new) => {
                 self.tell(at, Compatible, "the value need not be a whole Kubernetes object any more");
             }
             (true, false) => {
-                let reason = "the value is no Kubernetes object any more: its apiVersion, kind and metadata may be dropped";
-                self.tell(at, Breaking, reason);
+                let reason =
+                    "the value is no Kubernetes object any more: its apiVersion, kind and metadata may be dropped";
+                self.findings.push(Finding::new(at, Breaking, reason).of(&EMBEDDED));
             }
             _ => {}
         }
@@ -197,19 +212,40 @@ impl Walk {
                         keys(old).join(", "),
                         keys(new).join(", ")
                     );
-                    self.tell(at, Breaking, reason);
+                    let twins = twins(&node::item(old), &keys(old), &keys(new));
+                    self.findings.push(Finding::new(at, Breaking, reason).with(twins).of(&LIST));
                 }
             }
             ("atomic", _) => {
                 let reason = format!("the list is a {after} now: no two items may be the same");
-                self.findings.push(Finding::new(at, Tightening, reason).with(twice()));
+                self.findings.push(Finding::new(at, Tightening, reason).with(twice()).of(&LIST));
             }
-            (_, "atomic") => self.tell(
-                at,
-                Breaking,
-                format!("the list is no {before} any more: whoever applies one item takes away those of others"),
-            ),
-            _ => self.tell(at, Breaking, format!("the list changes from a {before} to a {after}: other items are the same")),
+            (_, "atomic") => {
+                let reason =
+                    format!("the list is no {before} any more: whoever applies one item takes away those of others");
+                self.findings.push(Finding::new(at, Breaking, reason).of(&LIST));
+            }
+            _ => {
+                let reason = format!("the list changes from a {before} to a {after}: other items are the same");
+                self.findings.push(Finding::new(at, Breaking, reason).of(&LIST));
+            }
         }
     }
+}
+
+/// Two items with different old keys and the same new ones.
+fn twins(item: &Value, old: &[String], new: &[String]) -> Option<Value> {
+    let value = |key: &String, turn: usize| samples(&node::child(item, key)?).into_iter().nth(turn);
+    let base = samples(item).into_iter().find(Value::is_object)?;
+    let one = |turn: usize| {
+        let mut item = base.clone();
+        for key in new {
+            item[key] = value(key, 0)?;
+        }
+        for key in old.iter().filter(|key| !new.contains(key)) {
+            item[key] = value(key, turn)?;
+        }
+        Some(item)
+    };
+    Some(Value::Array(vec![one(0)?, one(1)?]))
 }

@@ -5,12 +5,13 @@ use std::fmt;
 use carrick_schema::{Cause, Schema};
 use serde_json::{Value, json};
 
+use super::isolate::{Part, at, isolated};
 use crate::node;
 use crate::sample::{near, samples, smallest};
 use crate::step::Step;
 
 /// How many objects are tried for one change.
-const TRIES: usize = 150;
+const TRIES: usize = 240;
 /// How many are tried for all changes of a version together, so that thousands of changes do not take minutes.
 const ALL_TRIES: usize = 6_000;
 
@@ -86,39 +87,36 @@ impl<'a> Witness<'a> {
         Self { old, new, compiled, head, tries: 0 }
     }
 
-    /// An example with one of the values at a node, or another value that the old schema allows there. One that is refused for the fields on
-    /// the path is preferred.
-    pub(super) fn find(&mut self, seek: &[Step], values: &[Value], path: &[&str]) -> Option<Seen> {
+    /// An example with one of the values at a node, or another value that the old schema allows there. It shows this change, not others: with
+    /// this change alone it would be an example, too.
+    pub(super) fn find(&mut self, seek: &[Step], values: &[Value], (place, part): (&[Step], Part)) -> Option<Seen> {
         let (old, new) = self.compiled.as_ref()?;
-        let old_root = node::whole(self.old);
-        let (before, after) = (at(&old_root, seek)?, at(&node::whole(self.new), seek));
+        let (old_root, new_root) = (node::whole(self.old), node::whole(self.new));
+        // Where a change cannot be made by itself, all of them have to do.
+        let alone = isolated(&old_root, &new_root, place, part).and_then(|schema| Schema::compile(&schema).ok());
+        let alone = alone.as_ref().unwrap_or(new);
+        let (before, after) = (at(&old_root, seek)?, at(&new_root, seek));
         let others = near(&before, after.as_ref().unwrap_or(&before));
         let bases: Vec<Value> = if seek.is_empty() { Vec::new() } else { self.bases() };
-        let mut fallback = None;
         let mut tried = 0;
-        for value in values.iter().chain(&others) {
-            let mut objects = vec![build(&old_root, seek, value)];
-            objects.extend(bases.iter().map(|base| graft(&old_root, base, seek, value)));
-            for object in objects.into_iter().flatten().filter(Value::is_object) {
-                if tried >= TRIES || self.tries >= ALL_TRIES {
-                    return fallback;
-                }
-                tried += 1;
-                self.tries += 1;
-                let object = self.headed(object);
-                let Some(effect) = effect(old, new, &object) else { continue };
-                let fits = match &effect {
-                    Effect::Altered => true,
-                    Effect::Refused(causes) => causes.iter().any(|cause| concerns(&cause.field, path)),
-                };
-                let seen = Seen { is_stuck: matches!(effect, Effect::Refused(_)) && is_stuck(old, new, &object), object };
-                if fits {
-                    return Some(seen);
-                }
-                fallback.get_or_insert(seen);
+        // Small objects first, then the same values among others.
+        let small = values.iter().chain(&others).map(|value| build(&old_root, seek, value));
+        let among = bases.iter().flat_map(|base| values.iter().chain(&others).map(move |value| (base, value)));
+        let among = among.map(|(base, value)| graft(&old_root, base, seek, value));
+        for object in small.chain(among).flatten().filter(Value::is_object) {
+            if tried >= TRIES || self.tries >= ALL_TRIES {
+                return None;
+            }
+            tried += 1;
+            self.tries += 1;
+            let object = self.headed(object);
+            let Some(seen) = effect(old, alone, &object) else { continue };
+            if effect(old, new, &object).is_some() {
+                let is_stuck = matches!(seen, Effect::Refused(_)) && is_stuck(old, alone, &object);
+                return Some(Seen { is_stuck, object });
             }
         }
-        fallback
+        None
     }
 
     /// Whole objects with many fields, for rules that look at several of them.
@@ -147,25 +145,6 @@ fn is_stuck(old: &Schema, new: &Schema, object: &Value) -> bool {
     let mut labelled = existing.clone();
     labelled["metadata"]["labels"] = json!({"touched": "true"});
     !new.validate(&labelled, Some(&existing)).is_empty()
-}
-
-/// Whether an error at a field is about a path: the one leads to the other.
-fn concerns(field: &str, path: &[&str]) -> bool {
-    let names: Vec<&str> = field.split(['.', '[']).filter(|part| !part.is_empty() && !part.ends_with(']')).collect();
-    field == "<nil>" || names.iter().zip(path).all(|(name, wanted)| name == wanted)
-}
-
-/// The node at a path.
-fn at(schema: &Value, steps: &[Step]) -> Option<Value> {
-    let mut here = schema.clone();
-    for step in steps {
-        here = match step {
-            Step::Field(name) => node::child(&here, name)?,
-            Step::Item => node::item(&here),
-            Step::Value => node::rest(&here)?,
-        };
-    }
-    Some(here)
 }
 
 /// The smallest value of a schema that has a given value at a path.

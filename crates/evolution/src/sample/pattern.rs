@@ -48,7 +48,8 @@ fn made(hir: &Hir) -> Vec<String> {
             }
             for (place, part) in parts.iter().enumerate() {
                 for other in part.iter().skip(1) {
-                    let text = first.iter().enumerate().map(|(at, text)| if at == place { other.as_str() } else { text });
+                    let text =
+                        first.iter().enumerate().map(|(at, text)| if at == place { other.as_str() } else { text });
                     texts.push(text.collect());
                 }
             }
@@ -58,7 +59,8 @@ fn made(hir: &Hir) -> Vec<String> {
         HirKind::Repetition(repetition) => {
             let sub = made(&repetition.sub);
             let most = repetition.max.unwrap_or(repetition.min + REPEAT);
-            let counts = [repetition.min.max(1).min(most), repetition.min, repetition.min + 1, most.min(repetition.min + 300)];
+            let counts =
+                [repetition.min.max(1).min(most), repetition.min, repetition.min + 1, most.min(repetition.min + 300)];
             let mut texts = Vec::new();
             for count in counts.into_iter().filter(|count| *count <= most) {
                 for text in sub.iter().take(6) {

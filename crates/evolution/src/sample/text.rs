@@ -9,7 +9,22 @@ const LONGEST: u64 = 2_000;
 
 /// Texts that look like many things.
 const COMMON: [&str; 16] = [
-    "a", "", "b1", "Ab", "1", "a-b", "a.b", "a b", "A_B", "x/y", "10.0.0.1", "2024-02-29T12:00:00Z", "50%", "ä", "-", "abc",
+    "a",
+    "",
+    "b1",
+    "Ab",
+    "1",
+    "a-b",
+    "a.b",
+    "a b",
+    "A_B",
+    "x/y",
+    "10.0.0.1",
+    "2024-02-29T12:00:00Z",
+    "50%",
+    "ä",
+    "-",
+    "abc",
 ];
 
 /// Texts that a node may allow, with those at the borders of another.
@@ -21,7 +36,8 @@ pub(super) fn candidates(schema: &Value, other: &Value) -> Vec<Value> {
     }
     texts.extend(COMMON.map(str::to_owned));
     let lengths = [schema, other].into_iter().flat_map(|node| [node["minLength"].as_u64(), node["maxLength"].as_u64()]);
-    let lengths: Vec<u64> = lengths.flatten().flat_map(|length| [length, length + 1, length.saturating_sub(1)]).collect();
+    let lengths: Vec<u64> =
+        lengths.flatten().flat_map(|length| [length, length + 1, length.saturating_sub(1)]).collect();
     let stems: Vec<String> = texts.iter().filter(|text| !text.is_empty()).take(12).cloned().collect();
     let mut sized = Vec::new();
     for length in lengths.into_iter().filter(|length| *length <= LONGEST) {

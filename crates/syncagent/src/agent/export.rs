@@ -157,7 +157,8 @@ impl Export {
 
     /// Writes the export if it is not what it shall be; returns what the server made of it.
     async fn reconcile(&self, export: &ApiExport, catalog: &Catalog) -> Result<Option<ApiExport>, Error> {
-        let change = apply(export, owner(export, &self.agent_name, catalog), &published(catalog, &self.chosen.borrow()));
+        let change =
+            apply(export, owner(export, &self.agent_name, catalog), &published(catalog, &self.chosen.borrow()));
         self.warn(export, &change.narrow_claims);
         self.doubts.lock().clone_from(&change.doubts);
         if !change.changed {

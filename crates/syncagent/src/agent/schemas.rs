@@ -284,7 +284,12 @@ impl Schemas {
             GateError::Unclear(why) => SchemasError::Stale(why),
         })?;
         if let Some(held) = choice.held.as_ref().filter(|_| choice.fresh) {
-            tracing::warn!(logger = CONTROLLER, publishedresource = case.pr.metadata.name, held, "A schema is held back.");
+            tracing::warn!(
+                logger = CONTROLLER,
+                publishedresource = case.pr.metadata.name,
+                held,
+                "A schema is held back."
+            );
             self.recorder.event(&self.local, &involved(&case.pr), Type::Warning, "SchemaHeld", held);
         }
         Ok(choice)

@@ -80,7 +80,11 @@ mod tests {
                 .collect();
             let pr = json!({"metadata": {"annotations": annotations}, "spec": {"schemaUpdates": mode}});
             let pr: PublishedResource = serde_json::from_value(pr).unwrap();
-            assert_eq!(passage(&pr, new, before), wanted, "{mode:?} approved {approved:?} rejected {rejected:?} {before:?}");
+            assert_eq!(
+                passage(&pr, new, before),
+                wanted,
+                "{mode:?} approved {approved:?} rejected {rejected:?} {before:?}"
+            );
         }
     }
 }

@@ -90,9 +90,11 @@ fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
         return Finding::red(format!("{name} cannot be read")).fix(format!("{kubectl} edit publishedresource {name}"));
     };
     // An older schema is exported on purpose.
-    let held = conditions(one).into_iter().find(|told| told.type_ == SCHEMA_HELD && told.status == ConditionStatus::True);
+    let held =
+        conditions(one).into_iter().find(|told| told.type_ == SCHEMA_HELD && told.status == ConditionStatus::True);
     if let Some(told) = held {
-        return Finding::amber(format!("{name}: {}", told.message)).fix(format!("carrick approve {name} …    # with the agent's flags"));
+        return Finding::amber(format!("{name}: {}", told.message))
+            .fix(format!("carrick approve {name} …    # with the agent's flags"));
     }
     let look = || format!("carrick explain {name} …    # with the agent's flags: shows what it would do");
     let listed = facts.export.object().map(|export| export.spec.latest_resource_schemas.contains(schema));

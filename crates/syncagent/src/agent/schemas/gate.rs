@@ -102,11 +102,7 @@ impl Gate {
             return open();
         }
         self.tell(name, Some(&wanted));
-        let why = if judged {
-            format!("it is {}", judgement.class)
-        } else {
-            "it needs an approval".to_owned()
-        };
+        let why = if judged { format!("it is {}", judgement.class) } else { "it needs an approval".to_owned() };
         let held = format!(
             "APIResourceSchema {computed} is held back, because {why}; {wanted} stays exported. Changes: {}. \
              To export it: carrick approve {name}, or kubectl annotate --overwrite publishedresource {name} {APPROVED_SCHEMA}={computed}.",

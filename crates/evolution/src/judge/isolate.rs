@@ -1,0 +1,87 @@
+//! One change by itself: the old schema with nothing but that change, so that an example shows what the change does and nothing else.
+
+use serde_json::Value;
+
+use crate::node;
+use crate::step::Step;
+
+/// The part of a node that a change is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it.
+    Whole,
+    /// These keywords.
+    Keys(&'static [&'static str]),
+}
+
+/// The node at a path.
+pub(super) fn at(schema: &Value, steps: &[Step]) -> Option<Value> {
+    let mut here = schema.clone();
+    for step in steps {
+        here = match step {
+            Step::Field(name) => node::child(&here, name)?,
+            Step::Item => node::item(&here),
+            Step::Value => node::rest(&here)?,
+        };
+    }
+    Some(here)
+}
+
+/// The old schema with one change.
+pub(super) fn isolated(old: &Value, new: &Value, place: &[Step], part: Part) -> Option<Value> {
+    let wanted = at(new, place);
+    let mut schema = old.clone();
+    change(&mut schema, place, part, wanted.as_ref())?;
+    Some(schema)
+}
+
+fn change(here: &mut Value, steps: &[Step], part: Part, wanted: Option<&Value>) -> Option<()> {
+    let Some((step, rest)) = steps.split_first() else {
+        match (part, wanted) {
+            (Part::Whole, Some(wanted)) => here.clone_from(wanted),
+            (Part::Whole, None) => return None,
+            (Part::Keys(keys), wanted) => {
+                let map = here.as_object_mut()?;
+                for key in keys {
+                    match wanted.and_then(|wanted| wanted.get(*key)) {
+                        Some(value) => drop(map.insert((*key).to_owned(), value.clone())),
+                        None => drop(map.remove(*key)),
+                    }
+                }
+            }
+        }
+        return Some(());
+    };
+    let known = match step {
+        Step::Field(name) => {
+            if rest.is_empty() && part == Part::Whole && wanted.is_none() {
+                here["properties"].as_object_mut()?.remove(name)?;
+                if let Some(required) = here.get_mut("required").and_then(Value::as_array_mut) {
+                    required.retain(|known| known != name);
+                }
+                return Some(());
+            }
+            let made = node::child(here, name).or_else(|| rest.is_empty().then(Value::default))?;
+            if !here["properties"].is_object() {
+                here["properties"] = serde_json::json!({});
+            }
+            let fields = here["properties"].as_object_mut()?;
+            fields.entry(name.clone()).or_insert(made)
+        }
+        Step::Item => {
+            let made = node::item(here);
+            here["items"] = made;
+            &mut here["items"]
+        }
+        Step::Value => {
+            if rest.is_empty() && wanted.is_none() {
+                here.as_object_mut()?.remove("additionalProperties")?;
+                return Some(());
+            }
+            let made = node::rest(here)?;
+            here["additionalProperties"] = made;
+            &mut here["additionalProperties"]
+        }
+    };
+    change(known, rest, part, wanted)
+}

@@ -143,16 +143,27 @@ impl Export {
         Seen::Present(named.collect())
     }
 
-    /// The CRDs for which a binding has schemas, each with the uid of one of them.
+    /// The CRDs for which the export lists a schema of a binding, each with its uid.
     pub fn crds_of(&self, binding: &ApiServiceBinding) -> Seen<Vec<(String, String)>> {
-        match self.schemas_of(binding) {
-            Seen::Present(all) => {
-                let unique: BTreeMap<String, String> = all.into_iter().map(|(crd, _, uid)| (crd, uid)).collect();
-                Seen::Present(unique.into_iter().collect())
+        let all = match self.schemas_of(binding) {
+            Seen::Present(all) if all.is_empty() => return Seen::Present(Vec::new()),
+            Seen::Present(all) => all,
+            Seen::Absent => return Seen::Absent,
+            Seen::Unknown(why) => return Seen::Unknown(why),
+        };
+        match self.seen() {
+            Ok(export) => {
+                let is_listed = |crd: &str, schema: &str| export::listed(&export, crd) == Some(schema);
+                let listed = all.into_iter().filter(|(crd, schema, _)| is_listed(crd, schema));
+                Seen::Present(listed.map(|(crd, _, uid)| (crd, uid)).collect())
             }
-            Seen::Absent => Seen::Absent,
-            Seen::Unknown(why) => Seen::Unknown(why),
+            Err(why) => Seen::Unknown(why),
         }
+    }
+
+    /// Whether there are schemas of a binding, listed or not: older ones are kept as long as it lives.
+    pub fn has_schemas_of(&self, binding: &ApiServiceBinding) -> bool {
+        self.schemas_of(binding).present().is_none_or(|all| !all.is_empty())
     }
 
     /// Creates the schema that stands for a CRD, and lists it.

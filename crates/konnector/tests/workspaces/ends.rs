@@ -107,6 +107,7 @@ struct Death {
 
 /// Waits for something; a konnector that dies meanwhile is replaced.
 async fn survive(world: &mut World, death: &mut Option<Death>, what: &str, is: impl AsyncFn(&World) -> bool) {
+    let planned = *death;
     if let Some(Death { side, .. }) = *death {
         let faults = [world.kcp.faults(), world.provider.cluster.plane().faults()][side].clone();
         let has_died = || faults.counts().cut + faults.counts().applied_then_cut > 0;
@@ -118,7 +119,7 @@ async fn survive(world: &mut World, death: &mut Option<Death>, what: &str, is: i
             world.start();
         }
     }
-    until(&format!("{what} ({death:?})"), async || is(world).await).await;
+    until(&format!("{what} ({planned:?})"), async || is(world).await).await;
 }
 
 /// The life of a widget, from the binding of the provider to its end. Returns how many writes there were on either side, and whether the konnector
@@ -177,7 +178,7 @@ async fn a_konnector_that_is_killed_at_any_write_leaves_nothing_behind() {
         }
     }
     let all = lives.len();
-    let lived = futures::stream::iter(lives).map(|death| life(Some(death))).buffer_unordered(4);
+    let lived = futures::stream::iter(lives).map(|death| life(Some(death))).buffer_unordered(8);
     let deaths = lived.filter(|(_, died)| std::future::ready(*died)).count().await;
     // What is written before a konnector dies may be one write more or less.
     assert!(deaths * 10 >= all * 8, "only {deaths} of {all}");

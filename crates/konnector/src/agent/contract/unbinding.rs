@@ -113,6 +113,10 @@ pub(super) async fn step(
     let next = decide(&UnbindView { binding: &binding, copies, held: Seen::Present(held.len()), crds });
     let done = match &next {
         Next::AddFinalizer | Next::Nothing => return Outcome::default(),
+        Next::RemoveFinalizer if context.local.export.as_ref().is_some_and(|it| it.has_schemas_of(&binding)) => {
+            let gone = delete_crds(context, &binding, &[]).await;
+            gone.map(|()| "its APIResourceSchemas are being deleted".to_owned())
+        }
         Next::RemoveFinalizer => {
             binding.metadata.remove_finalizer(BINDING_FINALIZER);
             tracing::info!(binding = name, "Nothing is left of an APIServiceBinding.");

@@ -1,13 +1,22 @@
-//! `kubectl bind`, as far as it needs no backend.
+//! `kubectl bind`.
 //!
 //! ```text
 //!   options ──▶ identity   the uid of this cluster
-//!           └─▶ deploy ──▶ answer of a backend ──▶ kubeconfig, read with care ──▶ Secret
+//!           ├─▶ login, catalogue, consume ──▶ backend over HTTP, callback of the browser, config (logins)
+//!           │                         │ answer, export request at the provider, APIServiceBinding here
+//!           └─▶ deploy ◀──────────────┘
+//!               deploy ──▶ answer of a backend ──▶ kubeconfig, read with care ──▶ Secret
 //!                      └─▶ konnector that is there ──▶ install, upgrade or leave it
 //! ```
 
+pub mod backend;
+pub mod callback;
+pub mod catalogue;
+pub mod config;
+pub mod consume;
 pub mod deploy;
 pub mod identity;
+pub mod login;
 pub mod options;
 
 /// The version of this program and of the konnector that it installs.

@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use carrick_client::Client;
+use carrick_kubectl_bind::catalogue::{self, Kind};
 use carrick_kubectl_bind::options::{Command, Options};
-use carrick_kubectl_bind::{deploy, identity};
+use carrick_kubectl_bind::{consume, deploy, identity, login};
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = Options::parse().checked().unwrap_or_else(|error| error.exit());
     let done = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -28,11 +30,27 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> Result<String, String> {
-    let client = options.cluster.open().map_err(|error| error.to_string())?.client();
-    match options.command {
-        Command::ClusterIdentity { namespace } => {
-            identity::of(&client, &namespace).await.map(|uid| format!("{uid}\n")).map_err(|error| error.to_string())
+    let flags = &options.backend;
+    match &options.command {
+        None => consume::by_page(&client(&options)?, &options.bind, flags).await.map_err(said),
+        Some(Command::Login(request)) => login::run(request, flags).await.map_err(said),
+        Some(Command::Templates(request)) => catalogue::run(Kind::Templates, request, flags).await.map_err(said),
+        Some(Command::Collections(request)) => catalogue::run(Kind::Collections, request, flags).await.map_err(said),
+        Some(Command::ApiService(request)) => {
+            consume::apiservice(&client(&options)?, request, flags).await.map_err(said)
         }
-        Command::Deploy(request) => deploy::run(&client, &request).await.map_err(|error| error.to_string()),
+        Some(Command::ClusterIdentity { namespace }) => {
+            identity::of(&client(&options)?, namespace).await.map(|uid| format!("{uid}\n")).map_err(said)
+        }
+        Some(Command::Deploy(request)) => deploy::run(&client(&options)?, request).await.map_err(said),
     }
+}
+
+/// This cluster; commands that do not need it work without a kubeconfig.
+fn client(options: &Options) -> Result<Client, String> {
+    Ok(options.cluster.open().map_err(said)?.client())
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

@@ -1,20 +1,194 @@
 //! The command line of `kubectl-bind`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use carrick_client::{ConnectError, Overrides, Server};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
-/// Joins this cluster to a kube-bind provider.
+/// Joins this cluster to a kube-bind provider: opens the provider's web page, waits for what is chosen there, and binds it.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "kubectl-bind", bin_name = "kubectl bind", version = crate::VERSION)]
+#[command(name = "kubectl-bind", bin_name = "kubectl bind", version = crate::VERSION, after_help = EXAMPLES)]
 pub struct Options {
     /// Which cluster.
     #[command(flatten)]
     pub cluster: Cluster,
-    /// What to do.
+    /// Which backend.
+    #[command(flatten)]
+    pub backend: Backend,
+    /// What to do instead of opening the web page.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+    /// The web page.
+    #[command(flatten)]
+    pub bind: Bind,
+}
+
+impl Options {
+    /// The same, if nothing is said that would be ignored: flags of the web page before another command.
+    pub fn checked(self) -> Result<Self, clap::Error> {
+        let Bind { server_url, skip_browser, consume } = &self.bind;
+        let used = server_url.is_some()
+            || *skip_browser
+            || consume.skip_konnector
+            || consume.konnector_image.is_some()
+            || consume.dry_run
+            || consume.output.is_some()
+            || consume.cluster_identity.is_some();
+        if self.command.is_some() && used {
+            let problem = "arguments of a command stand after it";
+            return Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, problem));
+        }
+        Ok(self)
+    }
+}
+
+const EXAMPLES: &str = "Examples:
+  kubectl bind login https://bind.example.io        Log in
+  kubectl bind templates                            See what there is
+  kubectl bind apiservice my-db --template-name db  Bind it
+  kubectl bind https://bind.example.io              Choose on the web page instead
+  kubectl bind apiservice my-db --template-name db -o yaml
+                                                    See what would be written here, and write nothing";
+
+/// Which backend.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Backend {
+    /// Backend to use instead of the current one: its URL, or URL@CLUSTER
+    #[arg(long, value_name = "URL", global = true)]
+    pub server: Option<String>,
+    /// Cluster of the provider, if it has several
+    #[arg(long = "cluster", value_name = "ID", global = true)]
+    pub cluster_id: Option<String>,
+    /// Certificate authorities of the backend, in PEM
+    #[arg(long, value_name = "FILE", global = true)]
+    pub certificate_authority: Option<PathBuf>,
+    /// Trust any backend, for tries only
+    #[arg(long, global = true, conflicts_with = "certificate_authority")]
+    pub insecure_skip_tls_verify: bool,
+    /// File with logins [default: ~/.kube-bind/config]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config_file: Option<PathBuf>,
+}
+
+/// How objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// YAML
+    Yaml,
+    /// JSON
+    Json,
+}
+
+/// What is done on this cluster when something is bound.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Consume {
+    /// Do not install a konnector
+    #[arg(long)]
+    pub skip_konnector: bool,
+    /// Image of the konnector, installed whatever is there
+    #[arg(long, value_name = "IMAGE", hide = true, conflicts_with = "skip_konnector")]
+    pub konnector_image: Option<String>,
+    /// Print what would be written, and write nothing
+    #[arg(short, long)]
+    pub dry_run: bool,
+    /// The same as --dry-run: what would be written, in this format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub output: Option<Output>,
+    /// Identity of this cluster [default: the uid of a namespace]
+    #[arg(long, value_name = "TEXT")]
+    pub cluster_identity: Option<String>,
+    /// The namespace whose uid is the identity
+    #[arg(long, value_name = "NAME", default_value = "kube-system")]
+    pub cluster_identity_namespace: String,
+    /// How long to wait for the provider, and for the konnector
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
+}
+
+/// The web page.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Bind {
+    /// URL of the backend [default: the one of the last login]
+    #[arg(value_name = "SERVER-URL")]
+    pub server_url: Option<String>,
+    /// Print the address of the web page, and open no browser
+    #[arg(long)]
+    pub skip_browser: bool,
+    /// On this cluster.
+    #[command(flatten)]
+    pub consume: Consume,
+}
+
+/// A login.
+#[derive(Clone, Debug, Args)]
+pub struct Login {
+    /// URL of the backend, or URL@CLUSTER
+    #[arg(value_name = "SERVER")]
+    pub server_url: String,
+    /// Print the address to log in at, and open no browser
+    #[arg(long)]
+    pub skip_browser: bool,
+    /// Print the token
+    #[arg(long)]
+    pub show_token: bool,
+    /// How long to wait for the browser
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    pub timeout: Duration,
+}
+
+/// A list.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Catalogue {
+    /// URL of the backend [default: the one of the last login]
+    #[arg(value_name = "SERVER-URL")]
+    pub server_url: Option<String>,
+    /// Whole objects in this format instead of a table
+    #[arg(short, long, value_name = "FORMAT")]
+    pub output: Option<Output>,
+}
+
+/// What to bind without a browser.
+#[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["template_name", "file"]))]
+pub struct ApiService {
+    /// Name of the binding
+    #[arg(value_name = "NAME", conflicts_with = "name")]
+    pub binding: Option<String>,
+    /// Name of the binding
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Template to bind
+    #[arg(long, value_name = "NAME")]
+    pub template_name: Option<String>,
+    /// File with an APIServiceExportRequest; - is standard input. No login is needed then, but a kubeconfig of the provider
+    #[arg(short, long, value_name = "FILE", requires = "remote")]
+    pub file: Option<PathBuf>,
+    /// Kubeconfig of the provider
+    #[arg(long, value_name = "FILE", group = "remote", conflicts_with = "template_name")]
+    pub remote_kubeconfig: Option<PathBuf>,
+    /// Namespace of the Secret with the kubeconfig of the provider
+    #[arg(long, value_name = "NAME", requires = "remote_kubeconfig_name")]
+    pub remote_kubeconfig_namespace: Option<String>,
+    /// Name of that Secret
+    #[arg(
+        long,
+        value_name = "NAME",
+        group = "remote",
+        conflicts_with = "template_name",
+        requires = "remote_kubeconfig_namespace"
+    )]
+    pub remote_kubeconfig_name: Option<String>,
+    /// On this cluster.
+    #[command(flatten)]
+    pub consume: Consume,
+}
+
+/// A duration of Go that is longer than nothing.
+fn duration(text: &str) -> Result<Duration, String> {
+    let nanos =
+        carrick_go::duration::parse(text).and_then(|nanos| u64::try_from(nanos).ok()).filter(|nanos| *nanos > 0);
+    nanos.map(Duration::from_nanos).ok_or_else(|| format!("{text:?} is not a duration such as 5m"))
 }
 
 /// Which cluster.
@@ -45,6 +219,22 @@ pub enum Command {
         #[arg(short, long, value_name = "NAME", default_value = "kube-system")]
         namespace: String,
     },
+    /// Log in to a backend with a browser
+    #[command(after_help = "Example:\n  kubectl bind login https://bind.example.io")]
+    Login(Login),
+    /// List the services that a provider offers
+    #[command(after_help = "Example:\n  kubectl bind templates -o yaml")]
+    Templates(Catalogue),
+    /// List the collections of a provider's services
+    Collections(Catalogue),
+    /// Bind a service without a browser
+    #[command(
+        name = "apiservice",
+        after_help = "Examples:
+  kubectl bind apiservice my-db --template-name db
+  kubectl bind apiservice -f request.yaml --remote-kubeconfig provider.kubeconfig"
+    )]
+    ApiService(Box<ApiService>),
     /// Store the kubeconfig that a backend has answered with, and install a konnector
     Deploy(Deploy),
 }
@@ -81,11 +271,17 @@ mod tests {
 
     #[test]
     fn an_answer_comes_from_one_place() {
-        let parse = |args: &[&str]| Options::try_parse_from(["kubectl-bind"].iter().chain(args));
+        let parse =
+            |args: &[&str]| Options::try_parse_from(["kubectl-bind"].iter().chain(args)).and_then(Options::checked);
         for good in [
             &["deploy", "-f", "-"][..],
             &["deploy", "--secret", "a/b", "--secret-key", "k", "--kubeconfig", "x"],
             &["cluster-identity", "-n", "default"],
+            &[],
+            &["https://bind.example.io", "-o", "yaml"],
+            &["apiservice", "a", "--template-name", "t"],
+            &["apiservice", "-f", "-", "--remote-kubeconfig", "x"],
+            &["apiservice", "-f", "-", "--remote-kubeconfig-name", "x", "--remote-kubeconfig-namespace", "y"],
         ] {
             assert!(parse(good).is_ok(), "{good:?}");
         }
@@ -94,7 +290,11 @@ mod tests {
             &["deploy", "-f", "x", "--secret", "a/b"],
             &["deploy", "-f", "x", "--secret-key", "k"],
             &["deploy", "-f", "x", "--skip-konnector", "--konnector-image", "i"],
-            &[],
+            &["apiservice", "a"],
+            &["apiservice", "-f", "x"],
+            &["apiservice", "--template-name", "t", "--remote-kubeconfig", "x"],
+            &["--skip-konnector", "deploy", "-f", "x"],
+            &["login"],
         ] {
             assert_eq!(parse(bad).unwrap_err().exit_code(), 2, "{bad:?}");
         }

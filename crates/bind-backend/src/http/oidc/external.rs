@@ -80,7 +80,11 @@ impl External {
             discovery,
             keys: Mutex::default(),
         };
-        external.refresh(&mut *external.keys.lock().await).await.map_err(ExternalError::Issuer)?;
+        let mut cached = external.keys.lock().await;
+        external.refresh(&mut cached).await.map_err(ExternalError::Issuer)?;
+        // Whoever comes first with a new key is served at once.
+        cached.read = None;
+        drop(cached);
         Ok(external)
     }
 

@@ -89,3 +89,27 @@ impl Jwk {
         key.verify(rsa, signed, signature).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::jose::Parts;
+
+    /// The example of RFC 7515, appendix A.2.
+    const RSA: &str = r#"{"keys": [{"kty": "RSA", "kid": "rsa", "e": "AQAB", "n": "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"}]}"#;
+    const SIGNED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw";
+
+    #[test]
+    fn signatures_of_rsa_keys_are_checked() {
+        let keys: JwkSet = serde_json::from_str(RSA).unwrap();
+        let parts = Parts::of(SIGNED).unwrap();
+        let check = |alg: &str, kid, signed: &str| keys.check(alg, kid, signed.as_bytes(), &parts.signature);
+        assert_eq!(check("RS256", None, parts.signed), Checked::Good);
+        assert_eq!(check("RS256", Some("rsa"), parts.signed), Checked::Good);
+        assert_eq!(check("RS256", Some("rsa"), "other"), Checked::Forged);
+        assert_eq!(check("RS384", Some("rsa"), parts.signed), Checked::Forged);
+        for (alg, kid) in [("RS256", "other"), ("ES256", "rsa"), ("HS256", "rsa"), ("none", "rsa"), ("", "rsa")] {
+            assert_eq!(check(alg, Some(kid), parts.signed), Checked::UnknownKey, "{alg} {kid}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Logging in.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::backend::{Backend, BackendError, Place, printable};
+use crate::callback::{self, Callback, CallbackError};
+use crate::config::{ConfigError, ConfigFile, ServerEntry};
+use crate::options;
+
+/// Why nobody is logged in.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoginError {
+    /// The backend does not help.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The browser did not come back.
+    #[error(transparent)]
+    Callback(#[from] CallbackError),
+    /// The browser brought no token.
+    #[error("the browser came back without a token; try again")]
+    NoToken,
+    /// The token is one for another cluster.
+    #[error("the backend has logged in to cluster {0:?} instead")]
+    OtherCluster(String),
+    /// The login cannot be kept.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Logs in; returns what to print.
+pub async fn run(request: &options::Login, flags: &options::Backend) -> Result<String, LoginError> {
+    let file = ConfigFile::at(flags.config_file.as_deref())?;
+    // A file that cannot be used is better known before somebody types a password.
+    file.read()?;
+    let place = Place::parse(&request.server_url, flags.cluster_id.as_deref())?;
+    let backend = Backend::new(place.clone(), None, flags)?;
+    let login = backend.login_url().await?;
+    let mut back = Callback::listen().await?;
+    // The backend has put our own cluster_id into the URL already, if it is one of ours.
+    let mut values = vec![("redirect_url", back.url.as_str()), ("session_id", &back.session), ("client_type", "cli")];
+    if !place.cluster.is_empty() && !login.contains("cluster_id=") {
+        values.push(("cluster_id", &place.cluster));
+    }
+    callback::open(&callback::with(&login, &values), request.skip_browser);
+    let brought = back.wait(request.timeout).await?;
+    let token = callback::value(&brought, "access_token").ok_or(LoginError::NoToken)?;
+    let cluster = callback::value(&brought, "cluster_id").unwrap_or_default();
+    if cluster != place.cluster {
+        return Err(LoginError::OtherCluster(printable(cluster)));
+    }
+    let seconds = callback::value(&brought, "expires_in").and_then(|text| text.parse().ok()).unwrap_or(3600);
+    let expires = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+    let username = username(token);
+    // Whether the backend takes its own token, and lets this user in, is known now and not with the first order.
+    Backend::new(place.clone(), Some(token), flags)?.list("templates").await?;
+    let entry = ServerEntry::new(&place.url, &place.cluster, token, expires, &username);
+    file.change(|config| {
+        config.current = entry.key();
+        config.servers.insert(entry.key(), entry);
+    })?;
+    let whom = if username.is_empty() { String::new() } else { format!(" as {username}") };
+    let shown = if request.show_token { format!("{token}\n") } else { String::new() };
+    Ok(format!("Logged in to {}{whom}.\n{shown}", place.url))
+}
+
+/// Whom a token is for. Nobody relies on it: it is shown to people.
+fn username(token: &str) -> String {
+    let payload = token.split('.').nth(1).and_then(carrick_bind_api::response::decode);
+    let claims: Option<Value> = payload.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    claims.and_then(|claims| claims["sub"].as_str().map(printable)).unwrap_or_default()
+}

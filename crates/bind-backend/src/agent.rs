@@ -10,6 +10,7 @@
 mod cache;
 mod clusters;
 mod config;
+pub mod init;
 mod look;
 mod resources;
 mod session;

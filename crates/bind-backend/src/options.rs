@@ -8,7 +8,7 @@ use std::time::Duration;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
 use crate::decide::terms::{Address, Logins, Terms};
@@ -81,6 +81,17 @@ pub struct Options {
     /// How much is logged: 4 and more for details
     #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
     pub v: u8,
+    /// What to do instead of running
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to do instead of running.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Command {
+    /// Install what a backend needs: the CustomResourceDefinitions, or with --multicluster-runtime-provider=kcp the APIResourceSchemas and the
+    /// APIExport of the kubeconfig's workspace. The rights of the workspace's owner will do
+    Init,
 }
 
 /// What konnectors may watch.
@@ -131,8 +142,7 @@ impl Options {
         if !self.frontend_disabled {
             return Err(OptionsError::NoFrontend);
         }
-        let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
-        let server = Server::infer(self.kubeconfig.as_deref(), &overrides)?;
+        let server = self.server()?;
         let given = self.lease_namespace.clone().or_else(|| environment("POD_NAMESPACE"));
         let namespace = given.filter(|it| !it.is_empty()).unwrap_or_else(|| server.default_namespace().to_owned());
         let lease = (self.lease_name != "0").then(|| LeaseConfig {
@@ -141,7 +151,7 @@ impl Options {
             identity: environment("POD_NAME").filter(|name| !name.is_empty()),
             duration: None,
         });
-        let kcp = self.multicluster_runtime_provider == ClusterProvider::Kcp;
+        let kcp = self.serves_kcp();
         Ok(BackendConfig {
             terms: self.terms(server.url(), kcp)?,
             source: self.schema_source,
@@ -151,6 +161,17 @@ impl Options {
             lease,
             namespace,
         })
+    }
+
+    /// The cluster or workspace of the kubeconfig.
+    pub fn server(&self) -> Result<Server, ConnectError> {
+        let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
+        Server::infer(self.kubeconfig.as_deref(), &overrides)
+    }
+
+    /// Whether workspaces of kcp are served.
+    pub fn serves_kcp(&self) -> bool {
+        self.multicluster_runtime_provider == ClusterProvider::Kcp
     }
 
     fn terms(&self, url: &str, kcp: bool) -> Result<Terms, OptionsError> {

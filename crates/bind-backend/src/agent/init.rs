@@ -86,6 +86,10 @@ fn schema_of(crd: &Value) -> Option<ApiResourceSchema> {
     let bound = schema::from_crd(crd, InformerScope::Cluster, &Isolation::Prefixed).ok()?;
     let hash = bound.metadata.annotation(names::SOURCE_SPEC_HASH_ANNOTATION)?;
     let mut spec = json!({"group": bound.spec.group, "names": bound.spec.names, "scope": crd["spec"]["scope"], "versions": bound.spec.versions});
+    if bound.spec.versions.len() > 1 {
+        // The old versions differ in name only.
+        spec["conversion"] = json!({"strategy": "None"});
+    }
     for version in spec["versions"].as_array_mut()? {
         let inner = version["schema"]["openAPIV3Schema"].take();
         version["schema"] = inner;

@@ -8,6 +8,7 @@
 //! ```
 
 mod cache;
+mod catalogue;
 mod clusters;
 mod config;
 pub mod init;

@@ -72,6 +72,14 @@ pub struct Options {
     /// The APIExportEndpointSlice whose workspaces are served (kcp)
     #[arg(long, value_name = "NAME", default_value = "kube-bind.io")]
     apiexport_endpoint_slice_name: String,
+    /// Bindings and exports whose names begin like this are not offered (kcp)
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        value_delimiter = ',',
+        default_value = "kube-bind.io,tenancy.kcp.io,topology.kcp.io"
+    )]
+    apibinding_ignore_prefixes: Vec<String>,
     /// Name of the Lease that only one replica holds; 0 turns it off
     #[arg(long, value_name = "NAME", default_value = "kube-bind-backend")]
     lease_name: String,
@@ -156,6 +164,7 @@ impl Options {
             terms: self.terms(server.url(), kcp)?,
             source: self.schema_source,
             slice: kcp.then(|| self.apiexport_endpoint_slice_name.clone()),
+            ignored_bindings: self.apibinding_ignore_prefixes.clone(),
             listen_address: Some(self.listen_address.clone()).filter(|it| !it.is_empty() && it != "0"),
             server,
             lease,
@@ -209,6 +218,7 @@ impl Options {
             },
             cluster_wide_claims: self.allow_cluster_wide_claims,
             logins: Logins::default(),
+            workspace: None,
         })
     }
 }

@@ -112,12 +112,14 @@ impl World {
             },
             cluster_wide_claims: false,
             logins: Logins::default(),
+            workspace: None,
         };
         let config = BackendConfig {
             server: provider.clone(),
             terms,
             source,
             slice: Some("kube-bind.io".to_owned()),
+            ignored_bindings: ["kube-bind.io", "tenancy.kcp.io"].map(str::to_owned).to_vec(),
             lease: None,
             listen_address: None,
             namespace: "default".to_owned(),
@@ -195,5 +197,47 @@ async fn workspaces_that_bind_the_export_are_served_each_under_its_own_address()
     let stranger = parties[0].1.at_url(&format!("{}/clusters/{}", world.plane.url(), parties[1].2)).unwrap();
     let refused = stranger.get(&of(kinds::API_SERVICE_EXPORT), Some(&parties[1].0), "sheriffs").await;
     assert!(refused.as_ref().is_err_and(carrick_client::Error::is_forbidden), "{refused:?}");
-    let _: Resource = API_RESOURCE_SCHEMA.into();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_workspace_has_bound_is_in_its_catalogue_and_can_be_exported() {
+    let world = World::start(SchemaSource::ApiResourceSchemas).await;
+    // Somebody else offers an API, which the account binds.
+    let (_, vendor) = client(&world.plane, "kcp-admin", "root:other");
+    let schema = json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema", "metadata": {"name": "v1.sheriffs.wild.io"},
+        "spec": {"group": "wild.io", "scope": "Cluster",
+            "names": {"plural": "sheriffs", "singular": "sheriff", "kind": "Sheriff", "listKind": "SheriffList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}}]}});
+    vendor.create(&API_RESOURCE_SCHEMA.into(), None, &schema).await.unwrap();
+    let mut export = ApiExport::new("wild");
+    export.spec.latest_resource_schemas = vec!["v1.sheriffs.wild.io".to_owned()];
+    vendor.create_kcp(&export).await.unwrap();
+    let (client, _) = world.bind("root:team").await;
+    let binding = ApiBinding::to_export("wild", ExportReference::new("root:other", "wild"));
+    client.create_kcp(&binding).await.unwrap();
+    let templates = of(kinds::API_SERVICE_EXPORT_TEMPLATE);
+    let template = until(&client, &templates, None, "wild-cluster", |_| true).await;
+    assert_eq!(
+        template["spec"]["resources"],
+        json!([{"group": "wild.io", "resource": "sheriffs", "versions": ["v1"]}])
+    );
+    let exported = |it: &Value| it["metadata"]["labels"]["kube-bind.io/exported"] == "true";
+    let schema = until(&client, &API_RESOURCE_SCHEMA.into(), None, "v1.sheriffs.wild.io", exported).await;
+    assert_eq!(schema["metadata"]["ownerReferences"][0]["uid"], template["metadata"]["uid"]);
+    let (namespace, _) = contract(&client, "one").await;
+    let request = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExportRequest",
+        "metadata": {"name": "sheriffs"}, "spec": {"resources": template["spec"]["resources"]}});
+    let requests = of(kinds::API_SERVICE_EXPORT_REQUEST);
+    client.create(&requests, Some(&namespace), &request).await.unwrap();
+    until(&client, &requests, Some(&namespace), "sheriffs", |it| it["status"]["phase"] == "Succeeded").await;
+    let bound = client.get(&of(kinds::BOUND_SCHEMA), Some(&namespace), "sheriffs.wild.io").await.unwrap().unwrap();
+    assert_eq!(bound["spec"]["versions"][0]["schema"], json!({"type": "object"}), "bare, as kcp has it");
+    // The catalogue follows.
+    client.delete(&API_BINDING.into(), None, "wild", &carrick_client::DeleteOptions::default()).await.unwrap();
+    let gone = async {
+        while client.get(&templates, None, "wild-cluster").await.unwrap().is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
 }

@@ -152,6 +152,7 @@ impl Provider {
             address: Address { server: cluster.plane.url().to_owned(), ..Address::default() },
             cluster_wide_claims: false,
             logins: Logins::default(),
+            workspace: None,
         };
         let server = Server::from_kubeconfig_yaml(&cluster.plane.kubeconfig(BACKEND, None).unwrap()).unwrap();
         let config = BackendConfig {
@@ -159,6 +160,7 @@ impl Provider {
             terms,
             source: SchemaSource::Crds,
             slice: None,
+            ignored_bindings: Vec::new(),
             lease: None,
             listen_address: None,
             namespace: "default".to_owned(),

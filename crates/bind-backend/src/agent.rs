@@ -7,8 +7,10 @@
 //! ```
 
 mod cache;
+mod catalogue;
 mod clusters;
 mod config;
+pub mod init;
 mod look;
 mod resources;
 mod session;

@@ -29,9 +29,7 @@ pub async fn run(config: BackendConfig, front: Option<HttpConfig>, stop: Cancell
     let _end = stop.clone().drop_guard();
     let clusters = Arc::new(Clusters::start(&config, &stop));
     let listener = match &config.listen_address {
-        Some(address) => {
-            Some(carrick_process::bind(address, "--listen-address").await.map_err(BackendError::from)?)
-        }
+        Some(address) => Some(carrick_process::bind(address, "--listen-address").await.map_err(BackendError::from)?),
         None => None,
     };
     match (listener, front) {

@@ -6,6 +6,7 @@
 //!   exports     request ──▶ BoundSchemas ──▶ export                             breaking   which change of a schema breaks consumers
 //!   namespaces  APIServiceNamespace ──▶ Namespace                               rights     who may do what, and where
 //!   health      heartbeat ──▶ Healthy                                           cluster    what a cluster needs once
+//!   templates   APIBinding ──▶ template, copies of schemas (kcp)
 //!   plan        the writes that all of these return
 //! ```
 
@@ -22,4 +23,5 @@ pub mod plan;
 pub mod request;
 pub mod requests;
 pub mod rights;
+pub mod templates;
 pub mod terms;

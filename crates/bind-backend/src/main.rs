@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use carrick_bind_backend::options::Options;
-use carrick_bind_backend::{backend, logging};
+use carrick_bind_backend::options::{Command, Options};
+use carrick_bind_backend::{agent, backend, logging};
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,16 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> anyhow::Result<()> {
+    if let Some(Command::Init) = options.command {
+        let client = options.server()?.client();
+        let written = if options.serves_kcp() {
+            agent::init::workspace(&client).await?
+        } else {
+            agent::init::crds(&client).await?
+        };
+        tracing::info!(?written, "Installed.");
+        return Ok(());
+    }
     let stop = CancellationToken::new();
     carrick_process::stop_on_signals(&stop, "Stopping.")?;
     let environment = |name: &str| std::env::var(name).ok();

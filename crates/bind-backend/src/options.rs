@@ -8,7 +8,7 @@ use std::time::Duration;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
 use crate::decide::terms::{Address, Logins, Terms};
@@ -67,6 +67,14 @@ pub struct Options {
     /// The APIExportEndpointSlice whose workspaces are served (kcp)
     #[arg(long, value_name = "NAME", default_value = "kube-bind.io")]
     apiexport_endpoint_slice_name: String,
+    /// Bindings and exports whose names begin like this are not offered (kcp)
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        value_delimiter = ',',
+        default_value = "kube-bind.io,tenancy.kcp.io,topology.kcp.io"
+    )]
+    apibinding_ignore_prefixes: Vec<String>,
     /// Name of the Lease that only one replica holds; 0 turns it off
     #[arg(long, value_name = "NAME", default_value = "kube-bind-backend")]
     lease_name: String,
@@ -78,6 +86,17 @@ pub struct Options {
     pub v: u8,
     #[command(flatten)]
     http: HttpOptions,
+    /// What to do instead of running
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to do instead of running.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Command {
+    /// Install what a backend needs: the CustomResourceDefinitions, or with --multicluster-runtime-provider=kcp the APIResourceSchemas and the
+    /// APIExport of the kubeconfig's workspace. The rights of the workspace's owner will do
+    Init,
 }
 
 /// What konnectors may watch.
@@ -125,8 +144,7 @@ pub enum OptionsError {
 impl Options {
     /// What the backend is told, given the environment.
     pub fn config(&self, environment: impl Fn(&str) -> Option<String>) -> Result<BackendConfig, OptionsError> {
-        let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
-        let server = Server::infer(self.kubeconfig.as_deref(), &overrides)?;
+        let server = self.server()?;
         let given = self.lease_namespace.clone().or_else(|| environment("POD_NAMESPACE"));
         let namespace = given.filter(|it| !it.is_empty()).unwrap_or_else(|| server.default_namespace().to_owned());
         let lease = (self.lease_name != "0").then(|| LeaseConfig {
@@ -135,11 +153,12 @@ impl Options {
             identity: environment("POD_NAME").filter(|name| !name.is_empty()),
             duration: None,
         });
-        let kcp = self.multicluster_runtime_provider == ClusterProvider::Kcp;
+        let kcp = self.serves_kcp();
         Ok(BackendConfig {
             terms: self.terms(server.url(), kcp)?,
             source: self.schema_source,
             slice: kcp.then(|| self.apiexport_endpoint_slice_name.clone()),
+            ignored_bindings: self.apibinding_ignore_prefixes.clone(),
             listen_address: Some(self.http.address()).filter(|it| !it.is_empty() && it != "0"),
             server,
             lease,
@@ -159,6 +178,17 @@ impl Options {
         }
         let allowed = self.http.allowed();
         Logins { groups: allowed.groups, users: allowed.users }
+    }
+
+    /// The cluster or workspace of the kubeconfig.
+    pub fn server(&self) -> Result<Server, ConnectError> {
+        let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
+        Server::infer(self.kubeconfig.as_deref(), &overrides)
+    }
+
+    /// Whether workspaces of kcp are served.
+    pub fn serves_kcp(&self) -> bool {
+        self.multicluster_runtime_provider == ClusterProvider::Kcp
     }
 
     fn terms(&self, url: &str, kcp: bool) -> Result<Terms, OptionsError> {
@@ -196,6 +226,7 @@ impl Options {
             },
             cluster_wide_claims: self.allow_cluster_wide_claims,
             logins: self.logins(),
+            workspace: None,
         })
     }
 }
@@ -272,7 +303,10 @@ mod tests {
         ] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }
-        assert!(matches!(parse(&[]).unwrap().front(|_| None), Err(OptionsError::Front(_))), "nobody says who somebody is");
+        assert!(
+            matches!(parse(&[]).unwrap().front(|_| None), Err(OptionsError::Front(_))),
+            "nobody says who somebody is"
+        );
         assert!(parse(&["--frontend-disabled"]).unwrap().front(|_| None).unwrap().is_none());
     }
 }

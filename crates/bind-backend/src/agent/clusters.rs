@@ -27,7 +27,7 @@ use super::config::BackendConfig;
 use super::resources;
 use crate::decide::contract;
 use crate::decide::objects::Contract;
-use crate::decide::terms::Terms;
+use crate::decide::terms::{Terms, Workspace};
 use crate::provider::{BindOrder, Bound, Person, Provider, ProviderError};
 
 /// How long whoever does the provider's work may take for a contract, and for an export.
@@ -81,8 +81,11 @@ impl Clusters {
             return clusters;
         };
         let fleet = Fleet::builder(ApiExport::new(home, slice)).build();
-        let (following, terms, stop) = (clusters.clone(), config.terms.clone(), stop.clone());
+        let (following, mut terms, stop) = (clusters.clone(), config.terms.clone(), stop.clone());
+        let ignored = config.ignored_bindings.clone();
         tokio::spawn(async move {
+            let backend = own_name(&following.inner.home).await;
+            terms.workspace = Some(Workspace { cluster: String::new(), backend, ignored });
             let mut events = fleet.subscribe();
             loop {
                 tokio::select! {
@@ -100,6 +103,9 @@ impl Clusters {
                 let (name, mut terms) = (cluster.name().to_string(), terms.clone());
                 // Each workspace has an address of its own.
                 terms.address.server = format!("{}/clusters/{name}", terms.address.server.trim_end_matches('/'));
+                if let Some(workspace) = &mut terms.workspace {
+                    workspace.cluster.clone_from(&name);
+                }
                 let served = ServedCluster { client: cluster.json_client().clone(), terms, epoch: cluster.epoch() };
                 self.change(|all| drop(all.insert(name, served)));
             }
@@ -220,6 +226,22 @@ impl Provider for Clusters {
                 _ => {}
             }
         }
+    }
+}
+
+/// The user that the backend is in other workspaces; none if the server does not say.
+async fn own_name(client: &Client) -> Option<String> {
+    let reviews = Resource::cluster_wide("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews");
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let answer = client.create(&reviews, None, &review).await;
+    let answer = answer.inspect_err(|error| tracing::warn!(%error, "The backend does not learn who it is.")).ok()?;
+    let user = &answer["status"]["userInfo"];
+    let name = user["username"].as_str()?;
+    let cluster = user["extra"]["authentication.kcp.io/cluster-name"][0].as_str();
+    // An account of one workspace has another name in all others.
+    match (name.strip_prefix("system:serviceaccount:"), cluster) {
+        (Some(account), Some(cluster)) => Some(format!("system:kcp:serviceaccount:{cluster}:{account}")),
+        _ => Some(name.to_owned()),
     }
 }
 

@@ -18,6 +18,8 @@ pub struct BackendConfig {
     pub source: SchemaSource,
     /// The APIExportEndpointSlice whose workspaces are served, in kcp.
     pub slice: Option<String>,
+    /// Prefixes of bindings and exports that are not offered, in kcp.
+    pub ignored_bindings: Vec<String>,
     /// The Lease without which nothing is written; none if it is alone.
     pub lease: Option<LeaseConfig>,
     /// Where `/healthz` is served; nowhere if it is left out.

@@ -52,6 +52,7 @@ impl Session {
             let existing = self.client.get(&resource, None, name).await?;
             plan.ensure(existing.as_ref(), &wanted);
         }
+        plan.add(self.catalogue().await?);
         plan.look_again_after(CLUSTER_AGAIN);
         self.carry_out(plan).await
     }

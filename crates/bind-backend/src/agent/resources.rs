@@ -38,6 +38,11 @@ pub fn schemas() -> Resource {
     carrick_bind_api::carrick_kcp::kinds::API_RESOURCE_SCHEMA.into()
 }
 
+/// APIBindings of kcp.
+pub fn bindings() -> Resource {
+    carrick_bind_api::carrick_kcp::kinds::API_BINDING.into()
+}
+
 /// ClusterRoles.
 pub fn cluster_roles() -> Resource {
     Resource::cluster_wide(RBAC, "v1", "ClusterRole", "clusterroles")
@@ -69,6 +74,7 @@ pub fn of_object(object: &Value) -> Option<Resource> {
         cluster_role_bindings(),
         roles(),
         role_bindings(),
+        schemas(),
         Resource::cluster_wide(ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
         Resource::cluster_wide(
             ADMISSION,

@@ -55,6 +55,8 @@ pub struct Session {
     pub(super) cluster_role_bindings: Arc<Cache>,
     pub(super) roles: Arc<Cache>,
     pub(super) role_bindings: Arc<Cache>,
+    /// What a workspace of kcp has bound.
+    pub(super) bindings: Option<Arc<Cache>>,
     pub(super) index: Arc<Index>,
     /// Requests that wait for a contract, by its namespace.
     pub(super) waiting: Mutex<BTreeMap<String, BTreeSet<Key>>>,
@@ -129,7 +131,7 @@ impl Session {
                 exports: follow(resources::of(API_SERVICE_EXPORT), all(), of_contract),
                 schemas: follow(resources::of(BOUND_SCHEMA), all(), of_contract),
                 service_namespaces: follow(resources::of(API_SERVICE_NAMESPACE), all(), of_contract),
-                templates: follow(resources::of(API_SERVICE_EXPORT_TEMPLATE), all(), |_, _, _| Vec::new()),
+                templates: follow(resources::of(API_SERVICE_EXPORT_TEMPLATE), all(), of_catalogue),
                 sources: follow(sources, exported, of_offers),
                 accounts: follow(resources::accounts(), named(BINDER), of_contract),
                 tokens: follow(resources::secrets(), named(BINDER), of_contract),
@@ -138,6 +140,7 @@ impl Session {
                 cluster_role_bindings: follow(resources::cluster_role_bindings(), all(), of_owner),
                 roles: follow(resources::roles(), all(), of_served),
                 role_bindings: follow(resources::role_bindings(), all(), of_served),
+                bindings: terms.workspace.is_some().then(|| follow(resources::bindings(), all(), of_catalogue)),
                 waiting: Mutex::default(),
                 problems: Mutex::default(),
                 client: client.clone(),
@@ -148,8 +151,8 @@ impl Session {
         })
     }
 
-    fn caches(&self) -> [&Arc<Cache>; 16] {
-        [
+    fn caches(&self) -> impl Iterator<Item = &Arc<Cache>> {
+        let all = [
             &self.namespaces,
             &self.cluster_bindings,
             &self.requests,
@@ -166,17 +169,18 @@ impl Session {
             &self.cluster_role_bindings,
             &self.roles,
             &self.role_bindings,
-        ]
+        ];
+        all.into_iter().chain(&self.bindings)
     }
 
     /// Whether everything was read once.
     pub fn has_synced(&self) -> bool {
-        self.caches().iter().all(|cache| cache.has_synced())
+        self.caches().all(|cache| cache.has_synced())
     }
 
     /// Whether what is not seen is certain not to exist: nothing is deleted otherwise.
     pub(super) fn is_certain(&self) -> bool {
-        self.caches().iter().all(|cache| cache.is_certain())
+        self.caches().all(|cache| cache.is_certain())
     }
 
     /// What is offered.
@@ -225,6 +229,10 @@ type KeysOf = fn(&Object, &Index, &Weak<Session>) -> Vec<Key>;
 
 fn of_contract(object: &Object, _: &Index, _: &Weak<Session>) -> Vec<Key> {
     vec![Key::Contract(object.namespace.to_string())]
+}
+
+fn of_catalogue(_: &Object, _: &Index, _: &Weak<Session>) -> Vec<Key> {
+    vec![Key::Cluster]
 }
 
 /// Roles of whole clusters belong to the namespace of a contract.

@@ -84,7 +84,7 @@ fn policy(isolation: &Isolation) -> [Value; 2] {
     };
     let mut own = format!("{} && {}", marked("object"), marked("oldObject"));
     if *isolation == Isolation::Prefixed {
-        own.push_str(" && request.name.startsWith(variables.contract + '-')");
+        own.push_str(" && has(request.name) && request.name.startsWith(variables.contract + '-')");
     }
     let message =
         "a consumer may write in its own namespaces, and cluster-scoped objects that carry its own mark and name";
@@ -99,7 +99,7 @@ fn policy(isolation: &Isolation) -> [Value; 2] {
         "matchConditions": [{"name": "consumers", "expression":
             format!("request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.username.endsWith(':{BINDER}')")}],
         "variables": [{"name": "contract", "expression": "request.userInfo.username.split(':')[2]"}],
-        "validations": [{"expression": format!("request.namespace != '' ? ({serves}) : ({own})"), "message": message, "reason": "Forbidden"}],
+        "validations": [{"expression": format!("has(request.namespace) && request.namespace != '' ? ({serves}) : ({own})"), "message": message, "reason": "Forbidden"}],
     }});
     let binding = json!({"apiVersion": format!("{ADMISSION}/v1"), "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY},
         "spec": {"policyName": POLICY, "validationActions": ["Deny"]}});

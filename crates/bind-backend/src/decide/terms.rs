@@ -20,6 +20,19 @@ pub struct Terms {
     pub cluster_wide_claims: bool,
     /// Who may log in.
     pub logins: Logins,
+    /// The workspace that the cluster is, in kcp.
+    pub workspace: Option<Workspace>,
+}
+
+/// A workspace of kcp whose bound APIs are offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its logical cluster.
+    pub cluster: String,
+    /// The user that the backend is there, if that is known: it is given the right to read bindings.
+    pub backend: Option<String>,
+    /// Bindings and exports whose names begin like this are not offered.
+    pub ignored: Vec<String>,
 }
 
 /// Where consumers reach a cluster.
@@ -54,6 +67,7 @@ impl Terms {
             address: Address { server: "https://provider.example:6443".to_owned(), ..Address::default() },
             cluster_wide_claims: false,
             logins: Logins::default(),
+            workspace: None,
         }
     }
 }

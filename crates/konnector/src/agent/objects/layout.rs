@@ -260,9 +260,6 @@ impl Layout {
         for (name, binding) in &wanted.bindings {
             for claim in &binding.sync.claims {
                 let Some(kind) = claimed_kind(claim, &mut claimed) else { continue };
-                if binding.informer_scope == InformerScope::Cluster {
-                    kind.provider.scope = ProviderWatch::Everywhere;
-                }
                 kind.claims.push(layout.bound_claim(name, claim, binding.mode));
             }
         }
@@ -330,6 +327,7 @@ fn claimed_kind<'a>(claim: &Claim, claimed: &'a mut BTreeMap<ClusterName, Claime
             lane,
             kind: Arc::new(kind),
             consumer: WatchId { role: Role::Consumer, resource: resource.clone(), namespace: None },
+            // Whatever the konnector may watch else: whoever may read all Secrets of a provider has the credentials of all its consumers.
             provider: CopyWatch { resource, scope: ProviderWatch::ServiceNamespaces },
             claims: Vec::new(),
         }

@@ -1,0 +1,107 @@
+//! `kube-bind-backend init`: what must be there before a backend can run.
+
+use carrick_bind_api::carrick_kcp::apis::v1alpha1::ApiExport;
+use carrick_bind_api::carrick_kcp::apis::v1alpha1::{ApiResourceSchema, PermissionClaim};
+use carrick_bind_api::carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
+use carrick_bind_api::kinds::GROUP;
+use carrick_bind_api::schema;
+use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
+use carrick_bind_api::{crds, names};
+use carrick_client::{Client, Error, Resource};
+use serde_json::{Value, json};
+
+use super::resources;
+use crate::decide::plan::{Plan, Write, covers};
+
+/// What a backend does in the workspaces of its consumers, beside its own kinds: they have to accept it.
+const CLAIMED: [(&str, &str); 14] = [
+    ("", "configmaps"),
+    ("", "namespaces"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apis.kcp.io", "apibindings"),
+    ("apis.kcp.io", "apiresourceschemas"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+];
+
+/// Installs the CustomResourceDefinitions of a provider, or brings them up to date. Returns what was written.
+pub async fn crds(client: &Client) -> Result<Vec<String>, Error> {
+    let mut written = Vec::new();
+    for wanted in crds::provider() {
+        let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+        let found = client.get(&resources::crds(), None, name).await?;
+        let mut plan = Plan::default();
+        plan.ensure(found.as_ref(), &wanted);
+        for write in plan.writes {
+            apply(client, &resources::crds(), &write).await?;
+            written.push(name.to_owned());
+        }
+    }
+    Ok(written)
+}
+
+/// Installs the schemas of a provider's kinds and the APIExport that offers them in a workspace of kcp. Returns what was written.
+pub async fn workspace(client: &Client) -> Result<Vec<String>, Error> {
+    let (mut written, mut latest) = (Vec::new(), Vec::new());
+    let (schemas, exports): (Resource, Resource) = (API_RESOURCE_SCHEMA.into(), API_EXPORT.into());
+    for crd in crds::provider() {
+        let Some(schema) = schema_of(&crd) else { continue };
+        let name = schema.metadata.name.clone();
+        // Schemas cannot be changed: another content has another name.
+        if client.get(&schemas, None, &name).await?.is_none() {
+            client.create_kcp(&schema).await?;
+            written.push(name.clone());
+        }
+        latest.push(name);
+    }
+    let mut export = ApiExport::new(GROUP);
+    export.spec.latest_resource_schemas = latest;
+    export.spec.permission_claims = CLAIMED.map(|(group, resource)| PermissionClaim::all(group, resource, "")).to_vec();
+    let wanted = serde_json::to_value(&export).unwrap_or_default();
+    match client.get_kcp::<ApiExport>(GROUP).await? {
+        None => drop(client.create_kcp(&export).await?),
+        Some(mut found) => {
+            let there = serde_json::to_value(&found).unwrap_or_default();
+            if covers(&there["spec"], &wanted["spec"]) {
+                return Ok(written);
+            }
+            found.spec.latest_resource_schemas = export.spec.latest_resource_schemas;
+            found.spec.permission_claims = export.spec.permission_claims;
+            client.replace_kcp(&found).await?;
+        }
+    }
+    written.push(format!("{} {GROUP}", exports.kind));
+    Ok(written)
+}
+
+/// The APIResourceSchema of a CRD, named after its content.
+fn schema_of(crd: &Value) -> Option<ApiResourceSchema> {
+    let bound = schema::from_crd(crd, InformerScope::Cluster, &Isolation::Prefixed).ok()?;
+    let hash = bound.metadata.annotation(names::SOURCE_SPEC_HASH_ANNOTATION)?;
+    let mut spec = json!({"group": bound.spec.group, "names": bound.spec.names, "scope": crd["spec"]["scope"], "versions": bound.spec.versions});
+    if bound.spec.versions.len() > 1 {
+        // The old versions differ in name only.
+        spec["conversion"] = json!({"strategy": "None"});
+    }
+    for version in spec["versions"].as_array_mut()? {
+        let inner = version["schema"]["openAPIV3Schema"].take();
+        version["schema"] = inner;
+    }
+    let name = format!("v{}.{}.{}", hash.get(..8)?, bound.spec.names.plural, bound.spec.group);
+    let object = json!({"apiVersion": API_RESOURCE_SCHEMA.api_version(), "kind": API_RESOURCE_SCHEMA.kind, "metadata": {"name": name}, "spec": spec});
+    serde_json::from_value(object).ok()
+}
+
+async fn apply(client: &Client, resource: &Resource, write: &Write) -> Result<(), Error> {
+    match write {
+        Write::Create(object) => client.create(resource, None, object).await.map(drop),
+        other => client.replace(resource, None, other.object()).await.map(drop),
+    }
+}

@@ -1,0 +1,106 @@
+//! Bad input, and much of it.
+
+use carrick_bind_api::kinds;
+use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
+use serde_json::{Value, json};
+
+use crate::world::{Provider, has, namespaces, of, request, secrets};
+
+fn contracts(all: &[Value]) -> usize {
+    all.iter().filter(|it| it["metadata"]["annotations"]["backend.kube-bind.io/identity"].is_string()).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_is_said_and_makes_nothing() {
+    let provider = Provider::start(InformerScope::Namespaced, Isolation::Prefixed).await;
+    let mut unknown = request("unknown", "one", "jane");
+    unknown["spec"]["templateRef"] = json!({"name": "nothing"});
+    provider.ask(&unknown).await;
+    let failed = provider.until_request("unknown", "Failed").await;
+    assert!(has(&failed, "Ready", "False", "TemplateNotFound"), "{failed}");
+    let all = provider.cluster.client.list(&namespaces(), None, &carrick_client::ListOptions::default()).await.unwrap();
+    assert_eq!(contracts(&all), 0);
+    // Somebody else's identity.
+    provider.contract("one").await;
+    provider.ask(&request("stranger", "one", "joe")).await;
+    let failed = provider.until_request("stranger", "Failed").await;
+    assert!(has(&failed, "Ready", "False", "IdentityTaken"), "{failed}");
+    assert_eq!(provider.cluster.get(&secrets(), Some("default"), "stranger-binding-response").await, None);
+    // Somebody else's Secret.
+    let theirs = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "theirs", "namespace": "default"}, "data": {"a": "YQ=="}});
+    provider.cluster.apply(&secrets(), &theirs).await;
+    let mut greedy = request("greedy", "one", "jane");
+    greedy["spec"]["kubeconfigSecretRef"] = json!({"name": "theirs", "key": "kubeconfig"});
+    provider.ask(&greedy).await;
+    let resource = of(kinds::BINDABLE_RESOURCES_REQUEST);
+    let refused = |it: &Value| has(it, "Ready", "False", "SecretCreationFailed");
+    provider.cluster.until(&resource, Some("default"), "greedy", refused).await;
+    let secret = provider.cluster.get(&secrets(), Some("default"), "theirs").await.unwrap();
+    assert_eq!((secret["data"].clone(), secret["metadata"].get("ownerReferences")), (json!({"a": "YQ=="}), None));
+    // A namespace that is no contract.
+    let taken = carrick_bind_api::identity::contract_namespace("cluster-", "two");
+    provider
+        .cluster
+        .apply(&namespaces(), &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": taken}}))
+        .await;
+    provider.ask(&request("two", "two", "jane")).await;
+    let refused = |it: &Value| has(it, "Ready", "False", "HandleResourcesFailed");
+    provider.cluster.until(&resource, Some("default"), "two", refused).await;
+    let namespace = provider.cluster.get(&namespaces(), None, &taken).await.unwrap();
+    assert!(namespace["metadata"]["annotations"]["backend.kube-bind.io/identity"].is_null());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_requests_at_once_are_twenty_contracts_or_one() {
+    let provider = Provider::start(InformerScope::Namespaced, Isolation::Prefixed).await;
+    let names: Vec<String> = (0..20).map(|at| format!("r{at}")).collect();
+    futures::future::join_all(names.iter().enumerate().map(async |(at, name)| {
+        let identity = if at % 2 == 0 { "shared".to_owned() } else { format!("own-{at}") };
+        let mut request = request(name, &identity, "jane");
+        request["spec"]["ttlAfterFinished"] = json!("1s");
+        let resource = of(kinds::BINDABLE_RESOURCES_REQUEST);
+        provider.cluster.client.create(&resource, Some("default"), &request).await.unwrap();
+    }))
+    .await;
+    // They go by themselves, and their Secrets with them.
+    for name in &names {
+        provider.cluster.until_gone(&of(kinds::BINDABLE_RESOURCES_REQUEST), Some("default"), name).await;
+        provider.cluster.until_gone(&secrets(), Some("default"), &format!("{name}-binding-response")).await;
+    }
+    let all = provider.cluster.client.list(&namespaces(), None, &carrick_client::ListOptions::default()).await.unwrap();
+    assert_eq!(contracts(&all), 11);
+    assert_eq!(provider.writes().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_of_the_provider_are_not_given_away() {
+    let provider = Provider::start(InformerScope::Namespaced, Isolation::None).await;
+    provider.offer("cowboys", "Cowboy", "Namespaced").await;
+    let (contract, kubeconfig) = provider.contract("one").await;
+    let consumer = provider.as_consumer(&kubeconfig);
+    let (resource, at) = (of(kinds::API_SERVICE_NAMESPACE), Some(contract.as_str()));
+    for name in ["kube-system", "default"] {
+        let object =
+            json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": name}});
+        consumer.create(&resource, at, &object).await.unwrap();
+        let refused = |it: &Value| has(it, "Assigned", "False", "NamespaceRefused");
+        let refused = provider.cluster.until(&resource, at, name, refused).await;
+        assert!(refused["status"]["namespace"].is_null(), "{refused}");
+        consumer.delete(&resource, at, name, &carrick_client::DeleteOptions::default()).await.unwrap();
+        provider.cluster.until_gone(&resource, at, name).await;
+        assert!(provider.cluster.get(&namespaces(), None, name).await.is_some());
+    }
+    // In a request as well.
+    let request = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExportRequest", "metadata": {"name": "r", "namespace": contract},
+        "spec": {"resources": [{"group": "wild.io", "resource": "cowboys", "versions": ["v1"]}], "namespaces": [{"name": "kube-system"}]}});
+    provider.cluster.apply(&of(kinds::API_SERVICE_EXPORT_REQUEST), &request).await;
+    let failed = |it: &Value| it["status"]["phase"] == "Failed" && has(it, "Ready", "False", "InvalidNamespace");
+    provider.cluster.until(&of(kinds::API_SERVICE_EXPORT_REQUEST), at, "r", failed).await;
+    // One that is new is assigned, and goes with its object.
+    let object =
+        json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": "team"}});
+    consumer.create(&resource, at, &object).await.unwrap();
+    provider.cluster.until(&resource, at, "team", |it| it["status"]["namespace"] == "team").await;
+    consumer.delete(&resource, at, "team", &carrick_client::DeleteOptions::default()).await.unwrap();
+    provider.cluster.until_gone(&namespaces(), None, "team").await;
+}

@@ -87,7 +87,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 
 fn files(old: &str, new: &str) -> anyhow::Result<Vec<Compared>> {
     anyhow::ensure!(old != "-" || new != "-", "standard input (-) can be only one of the two");
-    let pairs = documents::pairs(documents::read(old)?, documents::read(new)?)?;
+    let pairs = documents::pairs(documents::read(old)?, documents::read(new)?);
     let one = |pair: documents::Pair| match pair {
         documents::Pair::Both(old, new) => Compared { about: old.resource(), report: diff(&old, &new), trial: None },
         documents::Pair::Gone(old) => Compared { about: old.resource(), report: gone(&old), trial: None },

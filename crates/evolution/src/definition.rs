@@ -43,6 +43,7 @@ pub struct Definition {
 
 /// One version of a kind.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools, reason = "these are the independent flags of a version")]
 pub(crate) struct Version {
     pub(crate) name: String,
     pub(crate) served: bool,

@@ -196,15 +196,15 @@ fn schemas(
     let moved = old.group != new.group || old.kind != new.kind;
     for Finding { at, class, reason, seek, values, change: (place, part) } in walk.findings {
         let mut change = Change::new(shown(version, &at), class, reason);
-        if class > Class::Compatible && !moved {
-            if let Some(seen) = witness.find(&seek, &values, (&place, part)) {
-                if seen.is_stuck && class == Class::Tightening {
-                    change.class = Class::Breaking;
-                    change.reason += "; stored objects that do not fit cannot even be labelled or released, because this is checked at \
-                                      every write";
-                }
-                change.example = Some(seen.object);
+        let seen =
+            (class > Class::Compatible && !moved).then(|| witness.find(&seek, &values, (&place, part))).flatten();
+        if let Some(seen) = seen {
+            if seen.is_stuck && class == Class::Tightening {
+                change.class = Class::Breaking;
+                change.reason += "; stored objects that do not fit cannot even be labelled or released, because this is checked at every \
+                                  write";
             }
+            change.example = Some(seen.object);
         }
         changes.push(change);
     }

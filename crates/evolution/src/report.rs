@@ -47,7 +47,7 @@ fn is_about_objects(path: &str) -> bool {
 
 impl From<Vec<Change>> for Report {
     fn from(mut changes: Vec<Change>) -> Self {
-        changes.sort_by(|a, b| b.class.cmp(&a.class));
+        changes.sort_by_key(|change| std::cmp::Reverse(change.class));
         Self { class: changes.first().map(|change| change.class).unwrap_or_default(), changes }
     }
 }

@@ -41,9 +41,9 @@ fn definition(document: &Value) -> anyhow::Result<Definition> {
 }
 
 /// One with one; of several, those of the same resource, or else of the same kind.
-pub fn pairs(old: Vec<Definition>, mut new: Vec<Definition>) -> anyhow::Result<Vec<Pair>> {
+pub fn pairs(old: Vec<Definition>, mut new: Vec<Definition>) -> Vec<Pair> {
     if let ([_], [_]) = (old.as_slice(), new.as_slice()) {
-        return Ok(old.into_iter().zip(new).map(|(old, new)| Pair::Both(Box::new(old), Box::new(new))).collect());
+        return old.into_iter().zip(new).map(|(old, new)| Pair::Both(Box::new(old), Box::new(new))).collect();
     }
     let mut pairs = Vec::new();
     for old in old {
@@ -54,5 +54,5 @@ pub fn pairs(old: Vec<Definition>, mut new: Vec<Definition>) -> anyhow::Result<V
             None => Pair::Gone(Box::new(old)),
         });
     }
-    Ok(pairs)
+    pairs
 }

@@ -88,10 +88,10 @@ fn is_given(condition: &Value, old: &Value, new: &Value) -> bool {
     let only = condition.as_object().is_some_and(|map| map.keys().all(|key| key == "required"));
     let filled = |schema: &Value, name: &str| schema["properties"][name].get("default").is_some_and(|it| !it.is_null());
     let required = node::required(old);
-    let given = |name: &String| match filled(old, name) || !required.contains(name) {
-        // A default that goes away would leave it out.
-        true => filled(old, name) && filled(new, name),
-        false => true,
+    // A default that goes away would leave it out.
+    let given = |name: &String| {
+        let was_filled = filled(old, name);
+        if was_filled { filled(new, name) } else { required.contains(name) }
     };
     only && node::required(condition).iter().all(given)
 }

@@ -46,8 +46,8 @@ const SIZES: [(&[&str], bool); 6] = [
 
 /// Compares what two nodes say about their value alone.
 pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
-    if let Some(finding) = listed(old, new, at) {
-        return finding.into_iter().collect();
+    if let Some(findings) = listed(old, new, at) {
+        return findings;
     }
     let mut findings = Vec::new();
     let mut tell = |keys, class, reason: String| findings.push(Finding::new(at, class, reason).of(keys));
@@ -107,7 +107,7 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         (Some(before), None) => tell(&["pattern"], Compatible, format!("the pattern {before:?} goes away")),
         (None, Some(after)) => tell(&["pattern"], Tightening, format!("the pattern {after:?} is new")),
         (Some(before), Some(after)) => {
-            tell(&["pattern"], Tightening, format!("the pattern changes from {before:?} to {after:?}"))
+            tell(&["pattern"], Tightening, format!("the pattern changes from {before:?} to {after:?}"));
         }
         (None, None) => {}
     }
@@ -164,12 +164,12 @@ const SCALAR: &[&str] = &[
 ];
 
 /// With a list of allowed values, each is tried; nothing else about the value matters then. `None` without a list.
-fn listed(old: &Value, new: &Value, at: &[Step]) -> Option<Option<Finding>> {
+fn listed(old: &Value, new: &Value, at: &[Step]) -> Option<Vec<Finding>> {
     let before = old["enum"].as_array().filter(|values| !values.is_empty())?;
     if before.iter().any(|value| value.is_object() || value.is_array()) && old != new {
         // What is nested may be changed as well as refused.
         let reason = "the rules for one of a few objects or lists change".to_owned();
-        return Some(Some(Finding::new(at, Tightening, reason).with(before.iter().cloned())));
+        return Some(vec![Finding::new(at, Tightening, reason).with(before.iter().cloned())]);
     }
     // Rules and alternatives are compared elsewhere, null too.
     let plain = |schema: &Value| {
@@ -187,14 +187,15 @@ fn listed(old: &Value, new: &Value, at: &[Step]) -> Option<Option<Finding>> {
         let words: Vec<String> = gone.iter().map(ToString::to_string).collect();
         let verb = if gone.len() == 1 { "is" } else { "are" };
         let reason = format!("{} {verb} not allowed any more", words.join(", "));
-        return Some(Some(Finding::new(at, Tightening, reason).with(gone.into_iter().cloned()).of(SCALAR)));
+        return Some(vec![Finding::new(at, Tightening, reason).with(gone.into_iter().cloned()).of(SCALAR)]);
     }
     let more: Vec<String> = match new["enum"].as_array() {
         Some(after) => after.iter().filter(|value| !before.contains(value)).map(ToString::to_string).collect(),
-        None => return Some(Some(Finding::new(at, Compatible, "every value is allowed now"))),
+        None => return Some(vec![Finding::new(at, Compatible, "every value is allowed now")]),
     };
     let reason = format!("{} {} allowed too", more.join(", "), if more.len() == 1 { "is" } else { "are" });
-    Some((!more.is_empty()).then(|| Finding::new(at, Compatible, reason)))
+    let more = (!more.is_empty()).then(|| Finding::new(at, Compatible, reason));
+    Some(more.into_iter().collect())
 }
 
 /// The lower or the upper end of a range.

@@ -134,8 +134,7 @@ impl Walk {
     /// Fields that a schema does not name.
     fn rest(&mut self, old: &Value, new: &Value, at: &[Step]) {
         let extra = || {
-            let known =
-                samples(old).into_iter().find(Value::is_object).unwrap_or_else(|| Value::Object(Default::default()));
+            let known = samples(old).into_iter().find(Value::is_object).unwrap_or_else(|| serde_json::json!({}));
             let mut with = known.clone();
             with["extra"] = serde_json::json!({"any": "thing"});
             [with]

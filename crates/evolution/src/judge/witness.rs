@@ -98,22 +98,20 @@ impl<'a> Witness<'a> {
         let (before, after) = (at(&old_root, seek)?, at(&new_root, seek));
         let others = near(&before, after.as_ref().unwrap_or(&before));
         let bases: Vec<Value> = if seek.is_empty() { Vec::new() } else { self.bases() };
-        let mut tried = 0;
         // Small objects first, then the same values among others.
         let small = values.iter().chain(&others).map(|value| build(&old_root, seek, value));
         let among = bases.iter().flat_map(|base| values.iter().chain(&others).map(move |value| (base, value)));
         let among = among.map(|(base, value)| graft(&old_root, base, seek, value));
-        for object in small.chain(among).flatten().filter(Value::is_object) {
-            if tried >= TRIES || self.tries >= ALL_TRIES {
+        for object in small.chain(among).flatten().filter(Value::is_object).take(TRIES) {
+            if self.tries >= ALL_TRIES {
                 return None;
             }
-            tried += 1;
             self.tries += 1;
             let object = self.headed(object);
             let Some(seen) = effect(old, alone, &object) else { continue };
             if effect(old, new, &object).is_some() {
                 let is_stuck = matches!(seen, Effect::Refused(_)) && is_stuck(old, alone, &object);
-                return Some(Seen { is_stuck, object });
+                return Some(Seen { object, is_stuck });
             }
         }
         None

@@ -23,9 +23,9 @@ pub(super) fn candidates(schema: &Value, other: &Value) -> Vec<Value> {
         numbers.extend([0.5, 1.5, 2.25, -0.25]);
     }
     #[allow(clippy::cast_possible_truncation, reason = "only those that fit are cast")]
-    let value = |number: f64| match number.fract() == 0.0 && number.abs() < 9e15 {
-        true => json!(number as i64),
-        false => json!(number),
+    let value = |number: f64| {
+        let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
+        if is_whole { json!(number as i64) } else { json!(number) }
     };
     numbers.into_iter().filter(|number| !whole || number.fract() == 0.0).map(value).collect()
 }

@@ -278,10 +278,11 @@ impl Schemas {
 
     /// The schema that represents the PublishedResource: the one that was just published, unless that is held back.
     async fn choose(&self, case: &Case, entry: &catalog::CatalogEntry) -> Result<gate::Choice, SchemasError> {
-        let text = async || self.schema_of(entry).await.ok();
+        let text = async || self.schema_of(entry).await;
         let choice = self.gate.choose(&case.pr, &entry.schema_name, text).await.map_err(|error| match error {
             GateError::Kcp(name, source) => SchemasError::Kcp { action: "get", name, source },
-            GateError::Unclear(why) => SchemasError::Stale(why),
+            GateError::Unclear(why) => SchemasError::Invalid(why),
+            GateError::Text(error) => error,
         })?;
         if let Some(held) = choice.held.as_ref().filter(|_| choice.fresh) {
             tracing::warn!(

@@ -62,21 +62,23 @@ pub(super) struct Choice {
 }
 
 /// What could not be asked.
-pub(super) enum GateError {
+pub(super) enum GateError<E> {
     /// kcp refuses or cannot be reached.
     Kcp(String, Error),
-    /// What was to be compared is not there any more, or cannot be read.
+    /// What was to be compared cannot be.
     Unclear(String),
+    /// The schema that was computed cannot be had.
+    Text(E),
 }
 
 impl Gate {
     /// Decides which schema is exported. `text` makes the JSON of the one that was computed, which exists in kcp by now.
-    pub(super) async fn choose(
+    pub(super) async fn choose<E>(
         &self,
         pr: &PublishedResource,
         computed: &str,
-        text: impl AsyncFnOnce() -> Option<Vec<u8>>,
-    ) -> Result<Choice, GateError> {
+        text: impl AsyncFnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Choice, GateError<E>> {
         let name = &pr.metadata.name;
         let open = || {
             self.tell(name, None);
@@ -89,20 +91,26 @@ impl Gate {
         let before = self.before(pr, computed).await?;
         let (wanted, judged) = match passage(pr, computed, before.as_deref()) {
             Passage::Open => return open(),
-            Passage::Judged(before) => (before.to_owned(), true),
+            Passage::Judged(known) => (known.to_owned(), true),
             Passage::Closed(wanted) if wanted == computed => return open(),
             Passage::Closed(wanted) => (wanted.to_owned(), false),
         };
-        if !self.exists(&wanted).await? {
-            // Nothing to stay with or to go back to: one schema that does not exist spoils the whole export.
-            return open();
-        }
+        // One schema that does not exist spoils the whole export.
+        let wanted = match before {
+            _ if self.exists(&wanted).await? => wanted,
+            Some(before) if before != wanted && before != computed => before,
+            _ => return open(),
+        };
         let (judgement, fresh) = self.judge(pr, &wanted, computed, text).await?;
         if judged && judgement.class == Class::Compatible && !judgement.harms {
             return open();
         }
         self.tell(name, Some(&wanted));
-        let why = if judged { format!("it is {}", judgement.class) } else { "it needs an approval".to_owned() };
+        let why = match judgement.class {
+            _ if !judged => "it needs an approval".to_owned(),
+            Class::Compatible => "it harms existing orders".to_owned(),
+            class => format!("it is {class}"),
+        };
         let held = format!(
             "APIResourceSchema {computed} is held back, because {why}; {wanted} stays exported. Changes: {}. \
              To export it: carrick approve {name}, or kubectl annotate --overwrite publishedresource {name} {APPROVED_SCHEMA}={computed}.",
@@ -126,7 +134,7 @@ impl Gate {
 
     /// The schema that represents the PublishedResource in this kcp: by its status, or else by the export, where another agent may have
     /// put it.
-    async fn before(&self, pr: &PublishedResource, computed: &str) -> Result<Option<String>, GateError> {
+    async fn before<E>(&self, pr: &PublishedResource, computed: &str) -> Result<Option<String>, GateError<E>> {
         let named = pr.status.resource_schema_name.as_str();
         if named == computed {
             return Ok(Some(named.to_owned()));
@@ -140,19 +148,19 @@ impl Gate {
         Ok(listed.into_iter().find(|listed| same_resource(listed, computed)))
     }
 
-    async fn exists(&self, name: &str) -> Result<bool, GateError> {
+    async fn exists<E>(&self, name: &str) -> Result<bool, GateError<E>> {
         let found: Result<Option<ApiResourceSchema>, Error> = self.export.metadata_only().get_kcp(name).await;
         found.map(|found| found.is_some()).map_err(|source| GateError::Kcp(name.to_owned(), source))
     }
 
     /// Compares two schemas, and tries the new one on consumers' objects. Nothing but the words is kept.
-    async fn judge(
+    async fn judge<E>(
         &self,
         pr: &PublishedResource,
         before: &str,
         computed: &str,
-        text: impl AsyncFnOnce() -> Option<Vec<u8>>,
-    ) -> Result<(Arc<Judgement>, bool), GateError> {
+        text: impl AsyncFnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<(Arc<Judgement>, bool), GateError<E>> {
         let name = &pr.metadata.name;
         let known = self.judged.lock().get(name).cloned();
         if let Some(known) = known.filter(|known| known.before == before && known.computed == computed) {
@@ -160,12 +168,11 @@ impl Gate {
         }
         let old = self.export.get(&API_RESOURCE_SCHEMA.into(), None, before).await;
         let old = old.map_err(|source| GateError::Kcp(before.to_owned(), source))?;
-        let unclear = |what: &str| GateError::Unclear(format!("{name}: {what}"));
-        let old = old.ok_or_else(|| unclear("the exported schema is gone"))?;
-        let new: Value = text()
-            .await
-            .and_then(|text| serde_json::from_slice(&text).ok())
-            .ok_or_else(|| unclear("the CRD has changed again"))?;
+        let unclear =
+            |what: &str| GateError::Unclear(format!("schema {computed} cannot be compared with {before}: {what}"));
+        let old = old.ok_or_else(|| unclear("that one is gone"))?;
+        let text = text().await.map_err(GateError::Text)?;
+        let new: Value = serde_json::from_slice(&text).map_err(|error| unclear(&error.to_string()))?;
         let orders = self.orders.all().remove(name);
         let objects = match &orders {
             Some(orders) => orders.listed(PATIENCE).await,
@@ -173,7 +180,7 @@ impl Gate {
         };
         // Large schemas take a while, and other tasks must not wait for that.
         let compared = tokio::task::spawn_blocking(move || compare(&old, &new, objects.into_iter())).await;
-        let (report, trial) = compared.ok().flatten().ok_or_else(|| unclear("the schemas cannot be compared"))?;
+        let (report, trial) = compared.ok().flatten().ok_or_else(|| unclear("one of them is no schema"))?;
         let judgement = Arc::new(Judgement {
             before: before.to_owned(),
             computed: computed.to_owned(),

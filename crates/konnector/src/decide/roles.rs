@@ -168,6 +168,20 @@ mod tests {
     }
 
     #[test]
+    fn an_export_adds_its_slice_its_schemas_and_its_content_and_no_other_export() {
+        let roles = of_export("slice", "export", &subject());
+        assert_eq!(roles.len(), 2);
+        for rule in roles[0]["rules"].as_array().unwrap().iter().filter(|rule| rule["resources"].is_array()) {
+            let resource = rule["resources"][0].as_str().unwrap();
+            match resource {
+                "apiexportendpointslices" => assert_eq!(rule["resourceNames"], json!(["slice"])),
+                "apiexports" | "apiexports/content" => assert_eq!(rule["resourceNames"], json!(["export"])),
+                _ => assert_eq!(resource, "apiresourceschemas"),
+            }
+        }
+    }
+
+    #[test]
     fn a_binding_adds_its_apis_its_crds_its_claims_and_its_secret() {
         let mut binding = ApiServiceBinding::new("b");
         binding.spec.kubeconfig_secret_ref = SecretKeyReference::new("elsewhere", "provider", "kubeconfig");

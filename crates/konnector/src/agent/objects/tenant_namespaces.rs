@@ -89,9 +89,10 @@ impl Hub {
         let shown = self.watched(&consumer_namespaces()).map(|watched| watched.store.objects()).unwrap_or_default();
         let shown: BTreeSet<(&str, &str)> = shown.iter().map(|it| (&*it.cluster, &*it.name)).collect();
         let is_gone = |(cluster, namespace): &(String, String)| {
-            // Every workspace has namespaces: one that shows none does not let us see them.
-            let shows_some = || shown.range((cluster.as_str(), "")..).next().is_some_and(|(it, _)| *it == cluster);
-            workspaces.has_ended(cluster) || shows_some() && !shown.contains(&(cluster.as_str(), namespace.as_str()))
+            // Every workspace has this namespace: one that does not show it lets us see some of its namespaces or none, so that a missing one proves
+            // nothing.
+            let shows_all = || shown.contains(&(cluster.as_str(), "default"));
+            workspaces.has_ended(cluster) || shows_all() && !shown.contains(&(cluster.as_str(), namespace.as_str()))
         };
         let names = assigned.iter().map(|object| object.metadata.name.clone());
         names.filter(|name| self.tenant_of_namespace(name).is_some_and(|tenant| is_gone(&tenant))).collect()

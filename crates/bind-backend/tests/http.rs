@@ -338,3 +338,33 @@ async fn a_request_with_a_huge_head_is_refused() {
     assert!(refused.is_err() || refused.is_ok_and(|answer| answer.status().is_client_error()));
     assert_eq!(front.get("/healthz").await.status(), StatusCode::OK);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uploaded_kubeconfig_gets_konnector_secret_and_bundle() {
+    let plane = carrick_plane::Plane::start(carrick_plane::Config::new(carrick_plane::Mode::Kube)).await.unwrap();
+    let kubeconfig = plane.kubeconfig("admin", None).unwrap();
+    let front = Running::start().await;
+    let (name, auth) = bearer(&front.login("").await);
+    let auth = [(name, auth.as_str())];
+    let upload = |kubeconfig: &str, binding: &str| {
+        let encoded = data_encoding::BASE64URL.encode(kubeconfig.as_bytes());
+        json!({"consumerKubeconfig": encoded, "bindingName": binding, "templateName": "widgets"}).to_string()
+    };
+    let apply = async |body: String| front.post("/api/apply-binding", &auth, body).await;
+    assert_eq!(apply(upload(&kubeconfig, "mine")).await.status(), StatusCode::NOT_FOUND, "nothing is bound yet");
+    front.post("/api/bind", &auth, order("ui-identity")).await;
+    assert_eq!(apply(upload(&kubeconfig, "other")).await.status(), StatusCode::NOT_FOUND);
+    let trap = kubeconfig.replace("token: ", "tokenFile: ");
+    assert_eq!(apply(upload(&trap, "mine")).await.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(apply("{}".to_owned()).await.status(), StatusCode::BAD_REQUEST);
+    let done = apply(upload(&kubeconfig, "mine")).await;
+    assert_eq!(done.status(), StatusCode::OK, "{}", text(&done));
+    assert_eq!((&body(&done)["konnectorDeployed"], &body(&done)["bundleCreated"]), (&json!(true), &json!(true)));
+    let client = carrick_client::Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client();
+    let get = async |path: &str| client.raw_get(path).await.unwrap();
+    let bundle = get("/apis/kube-bind.io/v1alpha2/apiservicebindingbundles/mine").await;
+    assert_eq!(bundle["spec"]["kubeconfigSecretRef"]["name"], "kubeconfig-mine");
+    get("/api/v1/namespaces/kube-bind/secrets/kubeconfig-mine").await;
+    get("/apis/apps/v1/namespaces/kube-bind/deployments/konnector").await;
+    assert_eq!(apply(upload(&kubeconfig, "mine")).await.status(), StatusCode::OK, "again");
+}

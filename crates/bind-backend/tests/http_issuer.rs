@@ -69,7 +69,7 @@ async fn an_issuer_elsewhere_is_believed_when_its_tokens_prove_it() {
 fn config(login: LoginMethod, tls: Option<TlsFiles>) -> HttpConfig {
     HttpConfig {
         pretty_name: "p".to_owned(),
-        token_expiry: std::time::Duration::from_secs(60),
+        token_expiry: std::time::Duration::from_mins(1),
         login,
         callback: "https://bind.example.io/api/callback".to_owned(),
         tls,

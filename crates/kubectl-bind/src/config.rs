@@ -147,7 +147,8 @@ impl ConfigFile {
         lock.lock().map_err(|problem| self.failed(problem))?;
         let mut config = self.read()?;
         change(&mut config);
-        ("v1".clone_into(&mut config.api_version), "Config".clone_into(&mut config.kind));
+        "v1".clone_into(&mut config.api_version);
+        "Config".clone_into(&mut config.kind);
         let text = serde_json::to_string_pretty(&config).unwrap_or_default();
         self.replace(&text).map_err(|problem| self.failed(problem))
     }

@@ -123,7 +123,7 @@ async fn bind(
     let image = consume.konnector_image.as_deref();
     let plan = deploy::plan(client, provider, None, consume.skip_konnector, image).await?;
     if consume.dry_run || consume.output.is_some() {
-        return preview(provider, plan, requests, already, consume.output.unwrap_or(Output::Yaml));
+        return preview(provider, plan, requests, already.as_deref(), consume.output.unwrap_or(Output::Yaml));
     }
     let mut said = plan.left.map_or_else(String::new, |why| format!("konnector left as it is: {why}\n"));
     let mut secret = plan.secret;
@@ -135,7 +135,7 @@ async fn bind(
         // Writing to a String cannot fail.
         let _ = writeln!(said, "{}/{name} written", object["kind"].as_str().unwrap_or_default().to_lowercase());
     }
-    deploy::served(client, API_SERVICE_BINDING.plural, consume.timeout.min(Duration::from_secs(300))).await?;
+    deploy::served(client, API_SERVICE_BINDING.plural, consume.timeout.min(Duration::from_mins(5))).await?;
     let names = match already {
         Some(name) => vec![name],
         None => ask(provider, requests, consume.timeout).await?,
@@ -272,7 +272,7 @@ fn preview(
     provider: &ProviderAccess,
     plan: Plan,
     requests: &[Value],
-    already: Option<String>,
+    already: Option<&str>,
     output: Output,
 ) -> Result<String, ConsumeError> {
     let mut objects = plan.objects;
@@ -288,7 +288,10 @@ fn preview(
         }
     }
     let asked = requests.iter().filter_map(|request| request["metadata"]["name"].as_str()).map(str::to_owned);
-    let names: Vec<String> = if already.is_some() { already.iter().cloned().collect() } else { asked.collect() };
+    let names: Vec<String> = match already {
+        Some(name) => vec![name.to_owned()],
+        None => asked.collect(),
+    };
     objects.extend(names.iter().map(|name| binding(name, &secret)));
     if output == Output::Json {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});

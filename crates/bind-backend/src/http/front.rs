@@ -30,7 +30,7 @@ impl<P: Provider> Front<P> {
         let issuer = match &config.login {
             LoginMethod::Embedded { issuer } => {
                 tracing::warn!("Everybody can log in with the embedded issuer: use it for development only.");
-                Issuer::Embedded(Embedded::new(issuer, &keys.issuer, &keys.client_secret)?)
+                Issuer::Embedded(Box::new(Embedded::new(issuer, &keys.issuer, &keys.client_secret)?))
             }
             LoginMethod::External { issuer, client_id, client_secret, ca_file } => {
                 let trust = WebTrust { ca_file: ca_file.clone(), insecure: false };

@@ -38,7 +38,7 @@ pub(super) struct Ask<'a> {
 
 /// Who says who somebody is.
 pub(super) enum Issuer {
-    Embedded(Embedded),
+    Embedded(Box<Embedded>),
     External(Box<External>),
 }
 
@@ -46,7 +46,9 @@ impl Issuer {
     /// Where to send a browser.
     pub(super) fn authorization_url(&self, ask: &Ask<'_>) -> String {
         let (endpoint, client_id, scopes) = match self {
-            Self::Embedded(issuer) => (issuer.authorization_endpoint(), issuer.client_id(), "openid groups".to_owned()),
+            Self::Embedded(issuer) => {
+                (issuer.authorization_endpoint(), embedded::CLIENT_ID, "openid groups".to_owned())
+            }
             Self::External(issuer) => (issuer.authorization_endpoint(), issuer.client_id(), issuer.scopes()),
         };
         let mut query = form_urlencoded::Serializer::new(String::new());

@@ -15,9 +15,6 @@ use super::redirect;
 /// Flags of the HTTP front.
 #[derive(Clone, Debug, Args)]
 pub struct HttpOptions {
-    /// Where to serve the API and the web pages
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", overrides_with = "listen_address")]
-    pub listen_address: String,
     /// Replaced by --listen-address
     #[arg(long, value_name = "IP", hide = true)]
     listen_ip: Option<String>,
@@ -33,9 +30,6 @@ pub struct HttpOptions {
     /// Only `embedded` is known: the pages are part of this program
     #[arg(long, value_name = "WHICH", default_value = "embedded")]
     frontend: String,
-    /// No login, no API and no pages: consumers are served by objects alone
-    #[arg(long)]
-    pub frontend_disabled: bool,
     /// How long a login holds
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = positive)]
     token_expiry: Duration,
@@ -75,6 +69,12 @@ pub struct HttpOptions {
     /// Accepted and not used: replicas share nothing but keys
     #[arg(long, value_name = "ADDRESS", hide = true)]
     redis_addr: Option<String>,
+    /// Not supported
+    #[arg(long, value_name = "IP:HOST,...", hide = true)]
+    konnector_host_alias: Vec<String>,
+    /// Accepted and not used: the pages choose nothing by themselves
+    #[arg(long, value_name = "NAME", hide = true)]
+    testing_auto_select: Option<String>,
 }
 
 /// Why flags cannot be used.
@@ -100,12 +100,12 @@ pub enum OptionsError {
 }
 
 impl HttpOptions {
-    /// Where to listen, with the flags of old in mind.
-    pub fn address(&self) -> String {
+    /// Where to listen: at the address of --listen-address, unless the flags of old say otherwise.
+    pub fn address(&self, listen_address: &str) -> String {
         match (&self.listen_ip, self.listen_port) {
-            (None, None) => self.listen_address.clone(),
+            (None, None) => listen_address.to_owned(),
             (ip, port) => {
-                let (known_ip, known_port) = self.listen_address.rsplit_once(':').unwrap_or(("127.0.0.1", "8080"));
+                let (known_ip, known_port) = listen_address.rsplit_once(':').unwrap_or(("127.0.0.1", "8080"));
                 let ip = ip.clone().unwrap_or_else(|| known_ip.to_owned());
                 format!("{ip}:{}", port.map_or_else(|| known_port.to_owned(), |port| port.to_string()))
             }
@@ -123,18 +123,18 @@ impl HttpOptions {
         allowed
     }
 
-    /// What the front is told, or nothing if there is to be none.
+    /// What the front is told.
     pub fn config(
         &self,
         pretty_name: &str,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<HttpConfig>, OptionsError> {
-        if self.frontend_disabled {
-            return Ok(None);
-        }
+    ) -> Result<HttpConfig, OptionsError> {
         let wrong = |flag, why: &str| OptionsError::Wrong { flag, why: why.to_owned() };
         if self.frontend != "embedded" {
             return Err(wrong("--frontend", "the pages are part of this program; leave it away"));
+        }
+        if !self.konnector_host_alias.is_empty() {
+            return Err(wrong("--konnector-host-alias", "make the name known to the consumers' DNS instead"));
         }
         if self.redis_addr.is_some() {
             tracing::warn!(
@@ -149,7 +149,7 @@ impl HttpOptions {
             return Err(wrong("--oidc-callback-url", "it must be a URL that ends with /api/callback"));
         }
         let tls = self.tls_cert_file.clone().zip(self.tls_key_file.clone()).map(|(cert, key)| TlsFiles { cert, key });
-        Ok(Some(HttpConfig {
+        Ok(HttpConfig {
             pretty_name: pretty_name.to_owned(),
             token_expiry: self.token_expiry,
             login: self.login(environment)?,
@@ -165,7 +165,7 @@ impl HttpOptions {
                 )?,
             },
             allowed: self.allowed(),
-        }))
+        })
     }
 
     fn login(&self, environment: impl Fn(&str) -> Option<String>) -> Result<LoginMethod, OptionsError> {
@@ -178,10 +178,10 @@ impl HttpOptions {
             return Err(wrong("--oidc-issuer-url", "it must be an http or https URL"));
         }
         if self.oidc_type == "embedded" {
-            return match issuer.trim_end_matches('/').ends_with("/oidc") {
-                true => Ok(LoginMethod::Embedded { issuer }),
-                false => Err(wrong("--oidc-issuer-url", "the embedded issuer's ends with /oidc")),
-            };
+            if !issuer.trim_end_matches('/').ends_with("/oidc") {
+                return Err(wrong("--oidc-issuer-url", "the embedded issuer's ends with /oidc"));
+            }
+            return Ok(LoginMethod::Embedded { issuer });
         }
         if self.oidc_issuer_client_id.is_empty() {
             return Err(OptionsError::Missing {
@@ -265,9 +265,8 @@ mod tests {
         assert!(All::try_parse_from(["backend", "--tls-cert-file=x"]).is_err());
         assert!(All::try_parse_from(["backend", "--oidc-type=other"]).is_err());
         assert!(All::try_parse_from(["backend", "--token-expiry=0s"]).is_err());
-        assert!(parse(&["--frontend-disabled"]).config("p", |_| None).unwrap().is_none());
-        let config =
-            parse(&with("--redis-addr=redis:6379")).config("p", |_| Some("s3cret".to_owned())).unwrap().unwrap();
+        assert!(problem(&with("--konnector-host-alias=1.2.3.4:x")).contains("DNS"));
+        let config = parse(&with("--redis-addr=redis:6379")).config("p", |_| Some("s3cret".to_owned())).unwrap();
         assert_eq!(config.allowed.users, ["ann", "bob"]);
         let LoginMethod::External { client_secret, .. } = &config.login else { panic!("{config:?}") };
         assert_eq!(client_secret.as_deref(), Some("s3cret"));
@@ -275,10 +274,11 @@ mod tests {
     }
 
     #[test]
-    fn the_last_address_wins_and_old_flags_still_count() {
-        assert_eq!(parse(&[]).address(), "127.0.0.1:8080");
-        assert_eq!(parse(&["--listen-address=:0", "--listen-address=127.0.0.1:9"]).address(), "127.0.0.1:9");
-        assert_eq!(parse(&["--listen-port=9", "--listen-ip=0.0.0.0"]).address(), "0.0.0.0:9");
+    fn old_flags_of_the_address_still_count() {
+        let address = |args: &[&str]| parse(args).address("127.0.0.1:8080");
+        assert_eq!(address(&[]), "127.0.0.1:8080");
+        assert_eq!(address(&["--listen-port=9"]), "127.0.0.1:9");
+        assert_eq!(address(&["--listen-port=9", "--listen-ip=0.0.0.0"]), "0.0.0.0:9");
         assert_eq!(parse(&["--oidc-type=embedded"]).allowed().groups, ["system:authenticated"]);
     }
 }

@@ -62,7 +62,7 @@ impl<P: Provider> Front<P> {
     pub(super) async fn catalogue(&self, asked: &Asked) -> Result<Answer, Fault> {
         let for_command_line = command_line(&asked.query)?;
         let session = match self.session(asked).await {
-            Err(Fault::Unauthenticated(_)) if for_command_line.is_some() => return self.to_login(asked),
+            Err(Fault::Unauthenticated(_)) if for_command_line.is_some() => return Self::to_login(asked),
             Err(Fault::Unauthenticated(_)) => return self.welcome(asked),
             session => session?,
         };
@@ -82,7 +82,7 @@ impl<P: Provider> Front<P> {
     pub(super) async fn bind_page(&self, asked: &Asked) -> Result<Answer, Fault> {
         let for_command_line = command_line(&asked.query)?;
         let session = match self.session(asked).await {
-            Err(Fault::Unauthenticated(_)) => return self.to_login(asked),
+            Err(Fault::Unauthenticated(_)) => return Self::to_login(asked),
             session => session?,
         };
         let name = asked.query.get("template");
@@ -95,7 +95,7 @@ impl<P: Provider> Front<P> {
     /// The form comes back.
     pub(super) async fn bind_by_form(&self, asked: &Asked) -> Result<Answer, Fault> {
         let claims = match self.session(asked).await {
-            Err(Fault::Unauthenticated(_)) => return self.to_login(asked),
+            Err(Fault::Unauthenticated(_)) => return Self::to_login(asked),
             session => session?.claims,
         };
         let form = Values::parse(&asked.body);
@@ -181,7 +181,7 @@ impl<P: Provider> Front<P> {
         Ok(page(StatusCode::OK, layout.around(&content), None))
     }
 
-    fn to_login(&self, asked: &Asked) -> Result<Answer, Fault> {
+    fn to_login(asked: &Asked) -> Result<Answer, Fault> {
         Ok(redirect(StatusCode::SEE_OTHER, &Self::login_url(asked)?))
     }
 
@@ -235,6 +235,9 @@ fn result(bound: &Bound) -> String {
             "spec": {"kubeconfigSecretRef": {"namespace": KONNECTOR_NAMESPACE, "name": secret, "key": KUBECONFIG_KEY}}}),
     ];
     let texts = objects.iter().map(|object| serde_saphyr::to_string(object).unwrap_or_default());
-    let yaml = texts.map(|text| format!("---\n{}\n", text.trim_end())).collect::<String>();
+    let mut yaml = String::new();
+    for text in texts {
+        yaml = yaml + "---\n" + text.trim_end() + "\n";
+    }
     html::result(name, &yaml)
 }

@@ -64,7 +64,7 @@ impl<P: Provider> Front<P> {
             "/oidc/authorize" => {
                 let get = |name: &str| Some(asked.query.get(name).to_owned());
                 let callback = &self.config.callback;
-                let code = issuer.grant(&self.keys.seal, callback, get, now()).map_err(Fault::Bad)?;
+                let code = Embedded::grant(&self.keys.seal, callback, get, now()).map_err(Fault::Bad)?;
                 let url = redirect::with(callback, &[("code", &code), ("state", asked.query.get("state"))]);
                 Ok(redirect(StatusCode::FOUND, &url))
             }

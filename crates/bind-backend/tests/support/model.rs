@@ -152,7 +152,7 @@ impl Running {
         let url = format!("{scheme}://127.0.0.1:{}", listener.local_addr().unwrap().port());
         let config = HttpConfig {
             pretty_name: "Widgets Inc.".to_owned(),
-            token_expiry: setup.expiry.unwrap_or(Duration::from_secs(3600)),
+            token_expiry: setup.expiry.unwrap_or(Duration::from_hours(1)),
             login: setup.login.unwrap_or_else(|| LoginMethod::Embedded { issuer: format!("{url}/oidc") }),
             callback: format!("{url}/api/callback"),
             tls: setup.tls,

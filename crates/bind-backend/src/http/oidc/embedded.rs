@@ -15,7 +15,7 @@ use super::{Ask, OidcError, challenge};
 use crate::http::jose;
 use crate::http::secrecy::{CryptoError, Seal, random_text};
 
-const CLIENT_ID: &str = "kube-bind-backend";
+pub(super) const CLIENT_ID: &str = "kube-bind-backend";
 const USER: &str = "kube-bind-embedded-user";
 const GROUPS: [&str; 2] = ["engineering", "devops"];
 const KEY_NAME: &str = "embedded";
@@ -54,11 +54,6 @@ impl Embedded {
         format!("{}/authorize", self.url)
     }
 
-    #[allow(clippy::unused_self, reason = "as of the external issuer")]
-    pub(super) fn client_id(&self) -> &str {
-        CLIENT_ID
-    }
-
     /// What clients want to know.
     pub(in crate::http) fn discovery(&self) -> Value {
         let url = &self.url;
@@ -82,7 +77,6 @@ impl Embedded {
 
     /// A code for whoever comes, or what is wrong with the question.
     pub(in crate::http) fn grant(
-        &self,
         seal: &Seal,
         callback: &str,
         get: impl Fn(&str) -> Option<String>,

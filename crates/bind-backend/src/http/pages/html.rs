@@ -91,9 +91,9 @@ pub(super) fn catalogue(templates: &Value, collections: &Value, link: impl Fn(&s
         for collection in collections {
             let names = items(&collection["spec"]["templates"]).iter().map(|template| text(template, "/name"));
             let known = |name: &str| templates.iter().any(|template| template["metadata"]["name"] == name);
-            let links = names.map(|name| match known(name) {
-                true => format!("<a href=\"{}\">{}</a>", escape(&link(name)), escape(name)),
-                false => escape(name),
+            let links = names.map(|name| {
+                let shown = escape(name);
+                if known(name) { format!("<a href=\"{}\">{shown}</a>", escape(&link(name))) } else { shown }
             });
             let _ = write!(
                 out,
@@ -129,8 +129,11 @@ pub(super) fn details(template: &Value) -> String {
         ),
     ];
     for (title, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
-        let rows: String = names.iter().map(|name| format!("<li><code>{}</code></li>", escape(name))).collect();
-        let _ = write!(out, "<h2>{title}</h2><ul>{rows}</ul>");
+        let _ = write!(out, "<h2>{title}</h2><ul>");
+        for name in names {
+            let _ = write!(out, "<li><code>{}</code></li>", escape(&name));
+        }
+        out.push_str("</ul>");
     }
     out
 }

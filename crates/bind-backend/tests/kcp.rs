@@ -49,7 +49,7 @@ async fn until(
             }
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(60), found).await;
+    let found = tokio::time::timeout(Duration::from_mins(1), found).await;
     found.unwrap_or_else(|_| panic!("{resource} {name} does not become what it should: {last:#?}"))
 }
 

@@ -100,18 +100,20 @@ impl Index {
 
 impl Session {
     /// Begins to watch a cluster.
-    pub fn start(client: Client, terms: Terms, source: SchemaSource, stop: &CancellationToken) -> Arc<Self> {
+    pub fn start(client: &Client, terms: Terms, source: SchemaSource, stop: &CancellationToken) -> Arc<Self> {
         Arc::new_cyclic(|this: &Weak<Self>| {
             let (work, index) = (Arc::new(Work::default()), Arc::new(Index::default()));
             let follow = |resource: Resource, options: WatchOptions, keys: KeysOf| {
                 let (work, index, this) = (Arc::clone(&work), Arc::clone(&index), this.clone());
                 let listener: Listener = Arc::new(move |object: Option<&Object>| {
                     if let Some(object) = object {
-                        keys(object, &index, &this).into_iter().for_each(|key| work.mark(key));
+                        for key in keys(object, &index, &this) {
+                            work.mark(key);
+                        }
                     }
                     work.ring();
                 });
-                Cache::start(&client, resource, options, listener, stop)
+                Cache::start(client, resource, options, listener, stop)
             };
             let all = WatchOptions::default;
             let named = |name: &str| WatchOptions::fields(format!("metadata.name={name}"));

@@ -15,6 +15,7 @@ pub mod init;
 mod look;
 mod resources;
 mod session;
+mod wait;
 mod work;
 mod writer;
 

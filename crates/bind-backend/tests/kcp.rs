@@ -100,6 +100,13 @@ impl World {
         let written = init::workspace(&owner).await.unwrap();
         assert_eq!(written.len(), 10, "{written:?}");
         assert_eq!(init::workspace(&owner).await.unwrap(), Vec::<String>::new(), "once is enough");
+        let own = Address {
+            server: format!("{}/clusters/root:provider", plane.url()),
+            authority: Some(plane.ca_pem().to_owned()),
+            server_name: None,
+        };
+        let kubeconfig = init::account(&owner, &own, "kube-bind").await.unwrap().unwrap();
+        assert_eq!(init::account(&owner, &own, "kube-bind").await.unwrap().as_ref(), Some(&kubeconfig));
         let terms = Terms {
             namespace_prefix: "kube-bind-".to_owned(),
             pretty_name: "Account".to_owned(),
@@ -115,7 +122,8 @@ impl World {
             workspace: None,
         };
         let config = BackendConfig {
-            server: provider.clone(),
+            // As the account that was made for it, not as the owner.
+            server: Server::from_kubeconfig_yaml(&kubeconfig).unwrap(),
             terms,
             source,
             slice: Some("kube-bind.io".to_owned()),

@@ -12,7 +12,6 @@ use carrick_bind_api::kinds::{
 use carrick_bind_api::names::CLUSTER_BINDING_NAME;
 use carrick_bind_api::response;
 use carrick_bind_api::v1alpha2::ClusterBinding;
-use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, ListOptions, Resource};
 use carrick_multicluster::providers::kcp::ApiExport;
 use carrick_multicluster::{Fleet, FleetEvent};
@@ -25,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::BackendConfig;
 use super::resources;
+use super::wait::until;
 use crate::decide::contract;
 use crate::decide::objects::Contract;
 use crate::decide::terms::{Terms, Workspace};
@@ -332,30 +332,4 @@ async fn request_export(client: &Client, contract: &str, request: &mut Value) ->
         Some(Err(message)) => Err(ProviderError::Invalid(message)),
         None => Err(ProviderError::Unavailable(format!("export request {name} was not fulfilled in time"))),
     }
-}
-
-/// Waits until an object says something.
-async fn until<T>(
-    client: &Client,
-    resource: Resource,
-    namespace: &str,
-    name: &str,
-    patience: Duration,
-    says: impl Fn(&Value) -> Option<T>,
-) -> Option<T> {
-    let options =
-        WatchOptions { namespace: Some(namespace.to_owned()), ..WatchOptions::fields(format!("metadata.name={name}")) };
-    let said = async {
-        let mut events = std::pin::pin!(watch(client.clone(), resource, options));
-        while let Some(event) = events.next().await {
-            if let Event::Listed(object) | Event::Applied(object) = event
-                && &*object.name == name
-                && let Some(said) = says(&object.value())
-            {
-                return Some(said);
-            }
-        }
-        None
-    };
-    tokio::time::timeout(patience, said).await.ok().flatten()
 }

@@ -208,6 +208,45 @@ async fn workspaces_that_bind_the_export_are_served_each_under_its_own_address()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn claims_that_are_withdrawn_end_nothing_and_work_goes_on_when_they_are_accepted_again() {
+    let world = World::start(SchemaSource::Crds).await;
+    let (client, _) = world.bind("root:team").await;
+    let (namespace, kubeconfig) = contract(&client, "one").await;
+    let consumer = Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client();
+    let spaces = of(kinds::API_SERVICE_NAMESPACE);
+    let space = |name: &str| json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": name}});
+    consumer.create(&spaces, Some(&namespace), &space("first")).await.unwrap();
+    let assigned = |it: &Value| it["status"]["namespace"].is_string();
+    until(&client, &spaces, Some(&namespace), "first", assigned).await;
+    let decide = async |state: ClaimState| {
+        let mut binding: ApiBinding = client.get_kcp("kube-bind").await.unwrap().unwrap();
+        for claim in &mut binding.spec.permission_claims {
+            claim.state = state.clone();
+        }
+        client.replace_kcp(&binding).await.unwrap();
+        let applied = matches!(state, ClaimState::Accepted);
+        let settled =
+            |it: &Value| it["status"]["appliedPermissionClaims"].as_array().is_some_and(|it| !it.is_empty()) == applied;
+        until(&client, &API_BINDING.into(), None, "kube-bind", settled).await;
+    };
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    let (contract, first) = (
+        client.get(&namespaces, None, &namespace).await.unwrap().unwrap(),
+        client.get(&namespaces, None, "first").await.unwrap().unwrap(),
+    );
+    decide(ClaimState::Rejected).await;
+    // Something to look at, of which it can see only a part.
+    consumer.create(&spaces, Some(&namespace), &space("second")).await.unwrap();
+    decide(ClaimState::Accepted).await;
+    until(&client, &spaces, Some(&namespace), "second", assigned).await;
+    for (name, before) in [(namespace.as_str(), contract), ("first", first)] {
+        let now = client.get(&namespaces, None, name).await.unwrap().unwrap();
+        assert_eq!(now["metadata"]["uid"], before["metadata"]["uid"], "{name} is the same");
+        assert!(now["metadata"].get("deletionTimestamp").is_none());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_workspace_has_bound_is_in_its_catalogue_and_can_be_exported() {
     let world = World::start(SchemaSource::ApiResourceSchemas).await;
     // Somebody else offers an API, which the account binds.

@@ -74,6 +74,7 @@ pub fn all() -> Vec<Scenario> {
     scenarios! {
         publish:
             a_crd_is_published_under_its_well_known_name_and_can_be_bound
+            more_kinds_than_a_connection_carries_watches_are_published_and_served
             a_changed_crd_yields_a_new_schema_beside_the_old_one
             a_schema_of_another_kcp_is_not_exported
             a_crd_with_two_columns_of_one_name_is_published

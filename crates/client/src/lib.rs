@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A [`Server`] is opened once per API server. Its [`Client`]s are cheap: each is a base URL on the shared pool, so
-//! a thousand workspaces and their watches travel over one HTTP/2 connection.
+//! the requests of a thousand workspaces travel over one HTTP/2 connection. Servers limit how many requests they answer on one at a time,
+//! so many watches get connections of their own.
 //!
 //! Requests are not repeated by this crate: callers know what may be repeated. Only [`watch::watch`] retries by itself.
 //!

@@ -24,10 +24,12 @@ use crate::writes::Writes;
 mod files;
 mod gate;
 mod host;
+mod lanes;
 mod probe;
 
 use files::Files;
 use gate::Gates;
+use lanes::{Lane, Lanes, Seated, Seats};
 use probe::Probed;
 
 pub(crate) use host::Host;
@@ -59,6 +61,7 @@ struct Pool {
     number: u64,
     service: BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>,
     gates: Gates,
+    seats: Arc<Seats>,
     /// Where the server is.
     home: Uri,
 }
@@ -102,10 +105,13 @@ impl Transport {
     }
 
     /// Sends one request and waits for the head of its answer. Nothing is sent to a server that is known to be away.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Response<Seated>, BoxError> {
         self.reopen_if_changed(LOOK_INTERVAL).await;
         let (host, pool) = (self.host(request.uri()), self.pool());
-        let gate = pool.gates.of(request.uri().authority());
+        let seat = pool.seats.take(request.uri());
+        let lane = seat.as_ref().map(|seat| seat.lane).unwrap_or_default();
+        request.extensions_mut().insert(lane);
+        let gate = pool.gates.of(request.uri().authority(), lane);
         let pass = gate.enter().await;
         host.admit().await.map_err(|problem| problem.to_string())?;
         let url = request.uri().clone();
@@ -119,7 +125,7 @@ impl Transport {
         if refused || answer.is_err() {
             self.reopen_if_changed(LOOK_INTERVAL_WHEN_REFUSED).await;
         }
-        answer
+        answer.map(|answer| Seated::new(answer, seat))
     }
 
     async fn exchange(
@@ -128,7 +134,8 @@ impl Transport {
         host: &Arc<Host>,
         mut request: Request<Body>,
     ) -> Result<Response<Incoming>, BoxError> {
-        let gate = pool.gates.of(request.uri().authority());
+        let lane = request.extensions().get::<Lane>().copied().unwrap_or_default();
+        let gate = pool.gates.of(request.uri().authority(), lane);
         if let Some(moved) = moved(request.uri(), &self.shared.first, &pool.home) {
             *request.uri_mut() = moved;
         }
@@ -171,9 +178,9 @@ impl Transport {
         hosts.entry(authority.clone()).or_default().clone()
     }
 
-    /// The connection to the server of a URL may be broken: until a request finds that it is not, one goes first.
+    /// The connections to the server of a URL may be broken: until a request finds that one is not, one goes first.
     pub(crate) fn doubt(&self, url: &Uri) {
-        self.pool().gates.of(url.authority()).set_connected(false);
+        self.pool().gates.doubt(url.authority());
     }
 
     /// Which set of credentials is in use.
@@ -326,7 +333,8 @@ impl Pool {
         let connector = tls.enable_http1().enable_http2().wrap_connector(Dial::new(tcp, route.clone()));
         let connector = connector.map_future(|connecting| Box::pin(in_time(connecting)));
 
-        let pool = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+        let mut builder = hyper_util::client::legacy::Builder::new(TokioExecutor::new());
+        builder
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(90))
@@ -334,16 +342,15 @@ impl Pool {
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_keep_alive_interval(PING_INTERVAL)
             .http2_keep_alive_timeout(PING_TIMEOUT)
-            .http2_keep_alive_while_idle(true)
-            .build::<_, Body>(connector);
+            .http2_keep_alive_while_idle(true);
 
         let service = ServiceBuilder::new()
             .layer(config.extra_headers_layer()?)
             .option_layer(config.auth_layer()?)
             .map_err(BoxError::from)
-            .service(pool);
+            .service(Lanes::new(builder, connector));
         let service = BoxCloneSyncService::new(service.map_err(BoxError::from));
-        Ok(Self { number, service, gates: Gates::default(), home: config.cluster_url.clone() })
+        Ok(Self { number, service, gates: Gates::default(), seats: Arc::default(), home: config.cluster_url.clone() })
     }
 }
 

@@ -124,7 +124,10 @@ impl Door {
     pub async fn open(at: SocketAddr, server: &str, kubeconfig: &str) -> anyhow::Result<Self> {
         // Whoever is first wins; both choose the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let upstream = connect(kubeconfig)?;
+        let kubeconfig = kubeconfig.to_owned();
+        connect::<Incoming>(&kubeconfig)?;
+        // Servers limit what one connection carries, so every connection at the door has one of its own behind it.
+        let upstream = move || connect(&kubeconfig);
         let uri: Uri = server.parse()?;
         let host = uri.authority().context("the server has no address")?.to_string();
         let key = KeyPair::generate()?;
@@ -201,13 +204,19 @@ where
         .build(connector))
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, upstream: Upstream, host: String, book: Arc<Mutex<Book>>) {
+async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    upstream: impl Fn() -> anyhow::Result<Upstream>,
+    host: String,
+    book: Arc<Mutex<Book>>,
+) {
     let mut connections = tokio::task::JoinSet::new();
     let host: Arc<str> = host.into();
     loop {
         tokio::select! {
-            accepted = listener.accept() => if let Ok((stream, _)) = accepted {
-                connections.spawn(talk(stream, tls.clone(), upstream.clone(), host.clone(), book.clone()));
+            accepted = listener.accept() => if let (Ok((stream, _)), Ok(upstream)) = (accepted, upstream()) {
+                connections.spawn(talk(stream, tls.clone(), upstream, host.clone(), book.clone()));
             },
             Some(_) = connections.join_next() => {}
         }
@@ -232,6 +241,8 @@ async fn talk(stream: TcpStream, tls: TlsAcceptor, upstream: Upstream, host: Arc
         }
     });
     let mut server = auto::Builder::new(TokioExecutor::new());
+    // As many requests at a time as kube-apiserver answers.
+    server.http2().max_concurrent_streams(100);
     server.http2().initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

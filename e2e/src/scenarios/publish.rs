@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use carrick_client::discovery::find_kind;
 use carrick_kcp::kinds::{API_BINDING_V2, API_RESOURCE_SCHEMA};
 use carrick_syncagent::api;
+use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::stage::{NAMESPACE, Stage, shown};
@@ -55,6 +56,36 @@ pub(super) async fn a_crd_is_published_under_its_well_known_name_and_can_be_boun
         })
         .await?;
     ensure!(found.plural == "crontabs" && found.short_names == ["ct"] && found.namespaced, "{found:?}");
+    agent.stop().await
+}
+
+/// kube-apiserver answers 100 requests at a time on one connection, and every watch is one.
+pub(super) async fn more_kinds_than_a_connection_carries_watches_are_published_and_served(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    const KINDS: usize = 110;
+    let stage = Stage::set(world).await?;
+    let agent = stage.start_agent()?;
+    let install = |number: usize| {
+        let (stage, kind) = (&stage, format!("Thing{number}"));
+        async move {
+            stage.install_crd(&fixtures::crd(&stage.group, &kind)).await?;
+            stage.publish(&kind, json!({})).await.map(drop)
+        }
+    };
+    stream::iter(0..KINDS).map(install).buffer_unordered(8).try_collect::<()>().await?;
+    stage
+        .eventually("all kinds are exported", async || {
+            let listed = stage.export().await?["spec"]["latestResourceSchemas"].as_array().map_or(0, Vec::len);
+            ensure!(listed == KINDS + 1, "{listed} are");
+            Ok(())
+        })
+        .await?;
+    for number in [0, KINDS / 2, KINDS - 1] {
+        let (kind, name) = (fixtures::kind(&stage.group, &format!("Thing{number}")), format!("thing-{number}"));
+        stage.order_kind(&kind, &stage.team_a, &name, json!({ "size": 1 })).await?;
+        stage.copy_of_kind_is("its order is placed", (&kind, &stage.team_a, &name), |_| true).await?;
+    }
     agent.stop().await
 }
 

@@ -12,27 +12,41 @@ use std::time::Duration;
 use http::uri::Authority;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::lanes::Lane;
+
 /// Requests do not wait longer than this for the first one: one slow answer must not delay all.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The gates of all hosts of a pool.
+/// The gates of all connections of a pool.
 #[derive(Default)]
 pub(super) struct Gates {
-    hosts: Mutex<HashMap<Authority, Arc<Gate>>>,
+    hosts: Mutex<HashMap<Authority, Vec<Arc<Gate>>>>,
 }
 
-/// The gate of one host.
+/// The gate of one connection.
 pub(super) struct Gate {
     connected: AtomicBool,
     first: Semaphore,
 }
 
 impl Gates {
-    /// The gate of a host.
-    pub(super) fn of(&self, host: Option<&Authority>) -> Arc<Gate> {
+    /// The gate of one of a host's connections.
+    pub(super) fn of(&self, host: Option<&Authority>, Lane(lane): Lane) -> Arc<Gate> {
         let Some(host) = host else { return Arc::default() };
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        hosts.entry(host.clone()).or_default().clone()
+        let gates = hosts.entry(host.clone()).or_default();
+        if gates.len() <= lane {
+            gates.resize_with(lane + 1, Arc::default);
+        }
+        Arc::clone(&gates[lane])
+    }
+
+    /// No connection of a host is known to work any more.
+    pub(super) fn doubt(&self, host: Option<&Authority>) {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        for gate in host.and_then(|host| hosts.get(host)).into_iter().flatten() {
+            gate.set_connected(false);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Verbs, connections and kubeconfigs against a scripted server.
 
+use std::time::Duration;
+
 use crate::server::{
     Answer, Protocol, TestServer, Then, end_of_list, events, list, object, page, refused, secrets, status,
 };
@@ -291,4 +293,27 @@ async fn requests_are_counted_by_host_method_and_code() {
     let counted: Vec<_> = opened.requests().into_iter().map(|(asked, answers)| (asked, answers.count)).collect();
     let asked = |code| RequestLabels { host: host.clone(), method: "GET".to_owned(), code };
     assert_eq!(counted, [(asked(200), 2), (asked(404), 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_watches_leave_room_for_requests() {
+    const WATCHES: usize = 300;
+    let script = (0..WATCHES).map(|_| Answer::Watch(vec![end_of_list(1)], Then::Hold));
+    let answer = Answer::Json(200, object("a", 1));
+    let script = script.chain([Answer::For("/secrets/a", Box::new(answer))]).collect();
+    let server = TestServer::start_as(Protocol::TlsHttp2, script).await;
+    let client = server.server().client();
+    let watches = (0..WATCHES).map(|_| async {
+        let mut watch = Box::pin(watch(client.clone(), secrets(), WatchOptions::default()));
+        events(&mut watch, 2).await;
+        watch
+    });
+    let patience = Duration::from_secs(20);
+    let watches =
+        tokio::time::timeout(patience, futures::future::join_all(watches)).await.expect("some watch never began");
+    let read =
+        tokio::time::timeout(patience, client.get(&secrets(), Some("n"), "a")).await.expect("no room for a request");
+    assert_eq!(read.unwrap().unwrap()["metadata"]["name"], "a");
+    assert_eq!(server.connections(), 4, "32 watches beside requests, then 90 on each");
+    drop(watches);
 }

@@ -181,7 +181,9 @@ async fn accept(listener: TcpListener, state: Arc<State>, tls: Option<TlsAccepto
 
 async fn serve(stream: TcpStream, state: Arc<State>, tls: Option<TlsAcceptor>) {
     let service = hyper::service::service_fn(move |request| answer(request, state.clone()));
-    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    // As many as kube-apiserver allows.
+    builder.http2().max_concurrent_streams(100);
     // Clients that hang up, or do not trust the certificate, are part of the tests.
     match tls {
         Some(tls) => {

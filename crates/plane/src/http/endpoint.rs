@@ -199,7 +199,8 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(1000)
+        // As many as kube-apiserver and kcp answer at a time.
+        .max_concurrent_streams(100)
         .keep_alive_interval(Some(Duration::from_secs(30)))
         .keep_alive_timeout(Duration::from_mins(1));
     let connection = builder.serve_connection(TokioIo::new(stream), service);

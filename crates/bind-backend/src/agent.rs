@@ -14,6 +14,7 @@ pub mod init;
 mod look;
 mod resources;
 mod session;
+mod wait;
 mod work;
 mod writer;
 
@@ -98,7 +99,7 @@ async fn serve(config: &BackendConfig, clusters: &Clusters, stop: &CancellationT
         for (name, cluster) in wanted {
             running.entry(name).or_insert_with(|| {
                 let end = stop.child_token();
-                let session = Session::start(cluster.client.clone(), cluster.terms.clone(), config.source, &end);
+                let session = Session::start(&cluster.client, cluster.terms.clone(), config.source, &end);
                 let task = tokio::spawn(session.run(end.clone()));
                 (cluster, Running(end, task))
             });

@@ -34,6 +34,15 @@ async fn run(options: Options) -> anyhow::Result<()> {
             agent::init::crds(&client).await?
         };
         tracing::info!(?written, "Installed.");
+        if options.serves_kcp() {
+            let (address, namespace) = (options.own_address()?, options.own_namespace());
+            let made = agent::init::account(&client, &address, &namespace).await?;
+            anyhow::ensure!(
+                made.is_some(),
+                "the server did not fill in a token for the account in namespace {namespace}; try again"
+            );
+            tracing::info!(namespace, "The backend's kubeconfig is in Secret kube-bind-backend-kubeconfig.");
+        }
         return Ok(());
     }
     let stop = CancellationToken::new();

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
@@ -94,8 +95,8 @@ pub struct Options {
 /// What to do instead of running.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Command {
-    /// Install what a backend needs: the CustomResourceDefinitions, or with --multicluster-runtime-provider=kcp the APIResourceSchemas and the
-    /// APIExport of the kubeconfig's workspace. The rights of the workspace's owner will do
+    /// Install what a backend needs: the CustomResourceDefinitions, or with --multicluster-runtime-provider=kcp the APIResourceSchemas, the
+    /// APIExport and an account of its own in the kubeconfig's workspace. The rights of the workspace's owner will do
     Init,
 }
 
@@ -184,6 +185,16 @@ impl Options {
     pub fn server(&self) -> Result<Server, ConnectError> {
         let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
         Server::infer(self.kubeconfig.as_deref(), &overrides)
+    }
+
+    /// Where the backend itself reaches its workspace.
+    pub fn own_address(&self) -> Result<Address, OptionsError> {
+        Ok(self.terms(self.server()?.url(), false)?.address)
+    }
+
+    /// The namespace of the backend's own account.
+    pub fn own_namespace(&self) -> String {
+        self.lease_namespace.clone().unwrap_or_else(|| KONNECTOR_NAMESPACE.to_owned())
     }
 
     /// Whether workspaces of kcp are served.

@@ -13,3 +13,5 @@ mod isolation;
 mod kills;
 #[path = "flows/portal.rs"]
 mod portal;
+#[path = "flows/replicas.rs"]
+mod replicas;

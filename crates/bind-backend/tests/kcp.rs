@@ -50,7 +50,7 @@ async fn until(
             }
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(60), found).await;
+    let found = tokio::time::timeout(Duration::from_mins(1), found).await;
     found.unwrap_or_else(|_| panic!("{resource} {name} does not become what it should: {last:#?}"))
 }
 
@@ -101,6 +101,13 @@ impl World {
         let written = init::workspace(&owner).await.unwrap();
         assert_eq!(written.len(), 10, "{written:?}");
         assert_eq!(init::workspace(&owner).await.unwrap(), Vec::<String>::new(), "once is enough");
+        let own = Address {
+            server: format!("{}/clusters/root:provider", plane.url()),
+            authority: Some(plane.ca_pem().to_owned()),
+            server_name: None,
+        };
+        let kubeconfig = init::account(&owner, &own, "kube-bind").await.unwrap().unwrap();
+        assert_eq!(init::account(&owner, &own, "kube-bind").await.unwrap().as_ref(), Some(&kubeconfig));
         let terms = Terms {
             namespace_prefix: "kube-bind-".to_owned(),
             pretty_name: "Account".to_owned(),
@@ -116,7 +123,8 @@ impl World {
             workspace: None,
         };
         let config = BackendConfig {
-            server: provider.clone(),
+            // As the account that was made for it, not as the owner.
+            server: Server::from_kubeconfig_yaml(&kubeconfig).unwrap(),
             terms,
             source,
             slice: Some("kube-bind.io".to_owned()),
@@ -198,6 +206,45 @@ async fn workspaces_that_bind_the_export_are_served_each_under_its_own_address()
     let stranger = parties[0].1.at_url(&format!("{}/clusters/{}", world.plane.url(), parties[1].2)).unwrap();
     let refused = stranger.get(&of(kinds::API_SERVICE_EXPORT), Some(&parties[1].0), "sheriffs").await;
     assert!(refused.as_ref().is_err_and(carrick_client::Error::is_forbidden), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_are_withdrawn_end_nothing_and_work_goes_on_when_they_are_accepted_again() {
+    let world = World::start(SchemaSource::Crds).await;
+    let (client, _) = world.bind("root:team").await;
+    let (namespace, kubeconfig) = contract(&client, "one").await;
+    let consumer = Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client();
+    let spaces = of(kinds::API_SERVICE_NAMESPACE);
+    let space = |name: &str| json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": name}});
+    consumer.create(&spaces, Some(&namespace), &space("first")).await.unwrap();
+    let assigned = |it: &Value| it["status"]["namespace"].is_string();
+    until(&client, &spaces, Some(&namespace), "first", assigned).await;
+    let decide = async |state: ClaimState| {
+        let mut binding: ApiBinding = client.get_kcp("kube-bind").await.unwrap().unwrap();
+        for claim in &mut binding.spec.permission_claims {
+            claim.state = state.clone();
+        }
+        client.replace_kcp(&binding).await.unwrap();
+        let applied = matches!(state, ClaimState::Accepted);
+        let settled =
+            |it: &Value| it["status"]["appliedPermissionClaims"].as_array().is_some_and(|it| !it.is_empty()) == applied;
+        until(&client, &API_BINDING.into(), None, "kube-bind", settled).await;
+    };
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    let (contract, first) = (
+        client.get(&namespaces, None, &namespace).await.unwrap().unwrap(),
+        client.get(&namespaces, None, "first").await.unwrap().unwrap(),
+    );
+    decide(ClaimState::Rejected).await;
+    // Something to look at, of which it can see only a part.
+    consumer.create(&spaces, Some(&namespace), &space("second")).await.unwrap();
+    decide(ClaimState::Accepted).await;
+    until(&client, &spaces, Some(&namespace), "second", assigned).await;
+    for (name, before) in [(namespace.as_str(), contract), ("first", first)] {
+        let now = client.get(&namespaces, None, name).await.unwrap().unwrap();
+        assert_eq!(now["metadata"]["uid"], before["metadata"]["uid"], "{name} is the same");
+        assert!(now["metadata"].get("deletionTimestamp").is_none());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

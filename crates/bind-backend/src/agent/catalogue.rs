@@ -38,7 +38,7 @@ impl Session {
             match shown.get_kcp::<ApiResourceSchema>(name).await {
                 Ok(Some(schema)) => drop(schemas.insert(name.to_owned(), schema)),
                 Ok(None) => {
-                    tracing::warn!(schema = name, "The schema of a bound API is not shown, so it is not offered.")
+                    tracing::warn!(schema = name, "The schema of a bound API is not shown, so it is not offered.");
                 }
                 // The right to read it may only just be coming.
                 Err(error) if error.is_forbidden() => {

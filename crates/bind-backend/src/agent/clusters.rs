@@ -12,7 +12,6 @@ use carrick_bind_api::kinds::{
 use carrick_bind_api::names::CLUSTER_BINDING_NAME;
 use carrick_bind_api::response;
 use carrick_bind_api::v1alpha2::ClusterBinding;
-use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, ListOptions, Resource};
 use carrick_multicluster::providers::kcp::ApiExport;
 use carrick_multicluster::{Fleet, FleetEvent};
@@ -25,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::BackendConfig;
 use super::resources;
+use super::wait::until;
 use crate::decide::contract;
 use crate::decide::objects::Contract;
 use crate::decide::terms::{Terms, Workspace};
@@ -139,8 +139,11 @@ impl Clusters {
 
     async fn list(&self, cluster: &str, kind: Kind) -> Result<Value, ProviderError> {
         let cluster = self.cluster(cluster)?;
-        let items =
-            cluster.client.list(&resources::of(kind), None, &ListOptions::default()).await.map_err(unavailable)?;
+        let items = cluster
+            .client
+            .list(&resources::of(kind), None, &ListOptions::default())
+            .await
+            .map_err(|error| unavailable(&error))?;
         Ok(
             json!({"apiVersion": kind.api_version(), "kind": format!("{}List", kind.kind), "metadata": {}, "items": items}),
         )
@@ -162,7 +165,7 @@ impl Provider for Clusters {
             return Err(ProviderError::Invalid("the identity of the consumer's cluster is empty".to_owned()));
         }
         let templates = resources::of(API_SERVICE_EXPORT_TEMPLATE);
-        let template = client.get(&templates, None, &order.template).await.map_err(unavailable)?;
+        let template = client.get(&templates, None, &order.template).await.map_err(|error| unavailable(&error))?;
         let Some(template) = template else {
             return Err(ProviderError::NotFound(format!("template {:?} does not exist", order.template)));
         };
@@ -189,7 +192,8 @@ impl Provider for Clusters {
         let Some(contract) = find_contract(&client, identity).await? else { return Ok(None) };
         let resource = resources::of(API_SERVICE_EXPORT);
         let exports = client.list_compact(&resource, Some(&contract.namespace), &ListOptions::default()).await;
-        let names = exports.map_err(unavailable)?.iter().map(|export| export.name.to_string()).collect();
+        let names =
+            exports.map_err(|error| unavailable(&error))?.iter().map(|export| export.name.to_string()).collect();
         Ok(Some((contract.namespace, names)))
     }
 
@@ -199,7 +203,7 @@ impl Provider for Clusters {
             "user": person.subject, "groups": person.groups, "resourceAttributes": {"verb": "bind", "group": GROUP, "resource": "*"}}});
         let reviews =
             Resource::cluster_wide("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews");
-        let answer = client.create(&reviews, None, &review).await.map_err(unavailable)?;
+        let answer = client.create(&reviews, None, &review).await.map_err(|error| unavailable(&error))?;
         Ok(answer["status"]["allowed"] == true)
     }
 
@@ -210,7 +214,7 @@ impl Provider for Clusters {
         let (client, at) = (&self.inner.home, Some(self.inner.namespace.as_str()));
         loop {
             // What a server says about a Secret may quote it.
-            let quiet = |error: Error| unavailable(error.discreet());
+            let quiet = |error: Error| unavailable(&error.discreet());
             if let Some(secret) = client.get(&resources::secrets(), at, KEYS).await.map_err(quiet)? {
                 let data = secret["data"].as_object().into_iter().flatten();
                 let decoded = data.filter_map(|(key, value)| Some((key.clone(), response::decode(value.as_str()?)?)));
@@ -245,13 +249,16 @@ async fn own_name(client: &Client) -> Option<String> {
     }
 }
 
-fn unavailable(error: Error) -> ProviderError {
+fn unavailable(error: &Error) -> ProviderError {
     ProviderError::Unavailable(format!("the provider's cluster does not answer as it should: {error}"))
 }
 
 /// The contract of an identity.
 async fn find_contract(client: &Client, identity: &str) -> Result<Option<Contract>, ProviderError> {
-    let all = client.list(&resources::namespaces(), None, &ListOptions::default()).await.map_err(unavailable)?;
+    let all = client
+        .list(&resources::namespaces(), None, &ListOptions::default())
+        .await
+        .map_err(|error| unavailable(&error))?;
     let mut found: Vec<Contract> = all.iter().filter_map(Contract::of).filter(|it| it.identity == identity).collect();
     if found.len() > 1 {
         let names: Vec<&str> = found.iter().map(|it| it.namespace.as_str()).collect();
@@ -281,7 +288,7 @@ async fn contract_of(client: &Client, terms: &Terms, order: &BindOrder) -> Resul
             // Somebody else may be founding the same contract.
             Ok(_) => {}
             Err(error) if error.is_already_exists() => {}
-            Err(error) => return Err(unavailable(error)),
+            Err(error) => return Err(unavailable(&error)),
         }
     }
     Err(ProviderError::Unavailable(format!("namespace {name} exists and is no contract of this identity")))
@@ -290,7 +297,8 @@ async fn contract_of(client: &Client, terms: &Terms, order: &BindOrder) -> Resul
 /// The kubeconfig of a contract, as soon as it is there.
 async fn kubeconfig_of(client: &Client, contract: &str) -> Result<Vec<u8>, ProviderError> {
     let binding = client.get(&resources::of(CLUSTER_BINDING), Some(contract), CLUSTER_BINDING_NAME).await;
-    let binding = binding.map_err(unavailable)?.and_then(|it| serde_json::from_value::<ClusterBinding>(it).ok());
+    let binding =
+        binding.map_err(|error| unavailable(&error))?.and_then(|it| serde_json::from_value::<ClusterBinding>(it).ok());
     let at = contract::kubeconfig_secret(binding.as_ref());
     let found = |secret: &Value| contract::kubeconfig_in(secret, &at.key);
     let secret = until(client, resources::secrets(), contract, &at.name, CONTRACT_PATIENCE, found).await;
@@ -310,7 +318,7 @@ async fn request_export(client: &Client, contract: &str, request: &mut Value) ->
         created = client.create(&resource, Some(contract), request).await;
     }
     let created = created.map_err(|error| {
-        if error.is_invalid() { ProviderError::Invalid(error.to_string()) } else { unavailable(error) }
+        if error.is_invalid() { ProviderError::Invalid(error.to_string()) } else { unavailable(&error) }
     })?;
     let name = created["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     request["metadata"] = json!({"name": name});
@@ -324,30 +332,4 @@ async fn request_export(client: &Client, contract: &str, request: &mut Value) ->
         Some(Err(message)) => Err(ProviderError::Invalid(message)),
         None => Err(ProviderError::Unavailable(format!("export request {name} was not fulfilled in time"))),
     }
-}
-
-/// Waits until an object says something.
-async fn until<T>(
-    client: &Client,
-    resource: Resource,
-    namespace: &str,
-    name: &str,
-    patience: Duration,
-    says: impl Fn(&Value) -> Option<T>,
-) -> Option<T> {
-    let options =
-        WatchOptions { namespace: Some(namespace.to_owned()), ..WatchOptions::fields(format!("metadata.name={name}")) };
-    let said = async {
-        let mut events = std::pin::pin!(watch(client.clone(), resource, options));
-        while let Some(event) = events.next().await {
-            if let Event::Listed(object) | Event::Applied(object) = event
-                && &*object.name == name
-                && let Some(said) = says(&object.value())
-            {
-                return Some(said);
-            }
-        }
-        None
-    };
-    tokio::time::timeout(patience, said).await.ok().flatten()
 }

@@ -1,6 +1,8 @@
 //! `kube-bind-backend init`: what must be there before a backend can run.
 
 use carrick_bind_api::carrick_kcp::apis::v1alpha1::ApiExport;
+use std::time::Duration;
+
 use carrick_bind_api::carrick_kcp::apis::v1alpha1::{ApiResourceSchema, PermissionClaim};
 use carrick_bind_api::carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
 use carrick_bind_api::kinds::GROUP;
@@ -8,10 +10,21 @@ use carrick_bind_api::schema;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_bind_api::{crds, names};
 use carrick_client::{Client, Error, Resource};
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::resources;
+use super::wait::until;
+use super::writer;
 use crate::decide::plan::{Plan, Write, covers};
+use crate::decide::terms::Address;
+use crate::decide::{contract, kubeconfig};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// The backend's account, its roles, and the beginning of its Secrets' names.
+const ACCOUNT: &str = "kube-bind-backend";
+/// How long a server may take to fill a token in.
+const TOKEN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a backend does in the workspaces of its consumers, beside its own kinds: they have to accept it.
 const CLAIMED: [(&str, &str); 14] = [
@@ -79,6 +92,66 @@ pub async fn workspace(client: &Client) -> Result<Vec<String>, Error> {
     }
     written.push(format!("{} {GROUP}", exports.kind));
     Ok(written)
+}
+
+/// Makes an account for the backend in a workspace of kcp, and a Secret with its kubeconfig. Returns that kubeconfig, or none if no token came in time.
+pub async fn account(client: &Client, address: &Address, namespace: &str) -> Result<Option<String>, Error> {
+    for wanted in account_objects(namespace) {
+        let Some(resource) = resources::of_object(&wanted) else { continue };
+        let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+        let found = client.get(&resource, wanted["metadata"]["namespace"].as_str(), name).await?;
+        let mut plan = Plan::default();
+        plan.ensure(found.as_ref(), &wanted);
+        for write in &plan.writes {
+            writer::carry_out(client, write).await?;
+        }
+    }
+    let says = |secret: &Value| {
+        let text = |key: &str| String::from_utf8(contract::kubeconfig_in(secret, key)?).ok();
+        Some((text("token")?, text("ca.crt").unwrap_or_default()))
+    };
+    let Some((token, authority)) = until(client, resources::secrets(), namespace, ACCOUNT, TOKEN_PATIENCE, says).await
+    else {
+        return Ok(None);
+    };
+    let text = kubeconfig::text(address, namespace, &token, &authority);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"name": format!("{ACCOUNT}-kubeconfig"), "namespace": namespace},
+        "data": {"kubeconfig": BASE64.encode(text.as_bytes())}});
+    let found = client.get(&resources::secrets(), Some(namespace), &format!("{ACCOUNT}-kubeconfig")).await?;
+    let mut plan = Plan::default();
+    plan.ensure(found.as_ref(), &secret);
+    for write in &plan.writes {
+        writer::carry_out(client, write).await?;
+    }
+    Ok(Some(text))
+}
+
+/// The account, its token, and the rights that it needs in its own workspace. What it may do elsewhere is up to those who accept its claims.
+fn account_objects(namespace: &str) -> Vec<Value> {
+    let at = json!({"name": ACCOUNT, "namespace": namespace});
+    let mut token = at.clone();
+    token["annotations"] = json!({"kubernetes.io/service-account.name": ACCOUNT});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": at}),
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": token}),
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": ACCOUNT}, "rules": [
+            {"nonResourceURLs": ["/"], "verbs": ["access"]},
+            {"apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["apis.kcp.io"], "resources": ["apiexportendpointslices"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["apis.kcp.io"], "resources": ["apiexports/content"], "resourceNames": [GROUP], "verbs": ["*"]}]}),
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": ACCOUNT},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": ACCOUNT},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]}),
+        // The Lease, and the keys of the HTTP front.
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": at, "rules": [
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update", "patch"]},
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "create"]}]}),
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding", "metadata": at,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": ACCOUNT},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]}),
+    ]
 }
 
 /// The APIResourceSchema of a CRD, named after its content.

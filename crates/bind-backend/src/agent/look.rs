@@ -1,6 +1,7 @@
 //! One look at one thing: read from caches, decide, write.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use carrick_bind_api::identity::contract_namespace;
@@ -45,15 +46,33 @@ impl Session {
     }
 
     async fn look_at_cluster(&self) -> Result<Outcome, Error> {
-        let mut plan = Plan::default();
-        for wanted in cluster::wanted(&self.terms) {
-            let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
-            let Some(resource) = resources::of_object(&wanted) else { continue };
-            let existing = self.client.get(&resource, None, name).await?;
-            plan.ensure(existing.as_ref(), &wanted);
+        // First of all, because rights wait for it; but what else can be done is done without it.
+        let policy = self.ensure(&cluster::policy(&self.terms.isolation)).await;
+        let stands = policy.as_ref().is_ok_and(|outcome| !outcome.failed && outcome.again.is_none());
+        if stands && !self.policy_stands.swap(true, Ordering::Relaxed) {
+            for key in self.asking() {
+                self.work.mark(key);
+            }
         }
-        plan.add(self.catalogue().await?);
+        let mut outcome = self.ensure(&cluster::wanted(&self.terms)).await?;
+        let mut plan = self.catalogue().await?;
         plan.look_again_after(CLUSTER_AGAIN);
+        outcome.add(self.carry_out(plan).await?);
+        if let Err(error) = &policy {
+            tracing::warn!(%error, "The policy that keeps consumers apart cannot be written, so nobody may write cluster-scoped objects.");
+        }
+        outcome.add(policy.unwrap_or(Outcome { failed: true, again: None }));
+        Ok(outcome)
+    }
+
+    /// Makes cluster-wide objects what they should be.
+    async fn ensure(&self, wanted: &[Value]) -> Result<Outcome, Error> {
+        let mut plan = Plan::default();
+        for wanted in wanted {
+            let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+            let Some(resource) = resources::of_object(wanted) else { continue };
+            plan.ensure(self.client.get(&resource, None, name).await?.as_ref(), wanted);
+        }
         self.carry_out(plan).await
     }
 
@@ -90,7 +109,12 @@ impl Session {
         plan.add(requests::decide(&objects, &offers, &self.terms, now));
         plan.add(exports::decide(&objects, &offers, now));
         plan.add(namespaces::decide(&objects, &self.terms, now));
-        plan.add(rights::decide(&objects, &self.existing_roles(&objects), &self.terms));
+        plan.add(rights::decide(
+            &objects,
+            &self.existing_roles(&objects),
+            &self.terms,
+            self.policy_stands.load(Ordering::Relaxed),
+        ));
         let outcome = self.carry_out(plan).await;
         if let Err(error) = &outcome {
             self.note_problem(name, Some(error.to_string()));

@@ -1,6 +1,7 @@
 //! One provider's cluster: what there is, and who looks at what.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use carrick_bind_api::kinds::{
@@ -58,6 +59,8 @@ pub struct Session {
     /// What a workspace of kcp has bound.
     pub(super) bindings: Option<Arc<Cache>>,
     pub(super) index: Arc<Index>,
+    /// Whether the policy stands that keeps consumers apart.
+    pub(super) policy_stands: AtomicBool,
     /// Requests that wait for a contract, by its namespace.
     pub(super) waiting: Mutex<BTreeMap<String, BTreeSet<Key>>>,
     /// What stands in the way of contracts, by their namespaces.
@@ -100,18 +103,20 @@ impl Index {
 
 impl Session {
     /// Begins to watch a cluster.
-    pub fn start(client: Client, terms: Terms, source: SchemaSource, stop: &CancellationToken) -> Arc<Self> {
+    pub fn start(client: &Client, terms: Terms, source: SchemaSource, stop: &CancellationToken) -> Arc<Self> {
         Arc::new_cyclic(|this: &Weak<Self>| {
             let (work, index) = (Arc::new(Work::default()), Arc::new(Index::default()));
             let follow = |resource: Resource, options: WatchOptions, keys: KeysOf| {
                 let (work, index, this) = (Arc::clone(&work), Arc::clone(&index), this.clone());
                 let listener: Listener = Arc::new(move |object: Option<&Object>| {
                     if let Some(object) = object {
-                        keys(object, &index, &this).into_iter().for_each(|key| work.mark(key));
+                        for key in keys(object, &index, &this) {
+                            work.mark(key);
+                        }
                     }
                     work.ring();
                 });
-                Cache::start(&client, resource, options, listener, stop)
+                Cache::start(client, resource, options, listener, stop)
             };
             let all = WatchOptions::default;
             let named = |name: &str| WatchOptions::fields(format!("metadata.name={name}"));
@@ -141,6 +146,7 @@ impl Session {
                 roles: follow(resources::roles(), all(), of_served),
                 role_bindings: follow(resources::role_bindings(), all(), of_served),
                 bindings: terms.workspace.is_some().then(|| follow(resources::bindings(), all(), of_catalogue)),
+                policy_stands: AtomicBool::new(false),
                 waiting: Mutex::default(),
                 problems: Mutex::default(),
                 client: client.clone(),
@@ -188,6 +194,13 @@ impl Session {
         let mut offers = self.index.offers.lock();
         let read = || Arc::new(Offers::new(self.sources.objects().iter().filter_map(|object| object.read().ok())));
         Arc::clone(offers.get_or_insert_with(read))
+    }
+
+    /// The contracts that have asked for something.
+    pub(super) fn asking(&self) -> Vec<Key> {
+        let asking = [&self.export_requests, &self.exports].into_iter().flat_map(|cache| cache.objects());
+        let names: BTreeSet<_> = asking.map(|object| object.namespace.to_string()).collect();
+        names.into_iter().map(Key::Contract).collect()
     }
 
     /// Looks at everything that changes, until told to stop.
@@ -263,7 +276,5 @@ fn of_served(object: &Object, _: &Index, session: &Weak<Session>) -> Vec<Key> {
 fn of_offers(_: &Object, index: &Index, session: &Weak<Session>) -> Vec<Key> {
     *index.offers.lock() = None;
     let Some(session) = session.upgrade() else { return Vec::new() };
-    let asking = [&session.export_requests, &session.exports].into_iter().flat_map(|cache| cache.objects());
-    let names: BTreeSet<_> = asking.map(|object| object.namespace.to_string()).collect();
-    names.into_iter().map(Key::Contract).collect()
+    session.asking()
 }

@@ -30,6 +30,17 @@ pub struct Outcome {
     pub again: Option<Duration>,
 }
 
+impl Outcome {
+    /// How two parts of a look went together.
+    pub fn add(&mut self, other: Self) {
+        self.failed |= other.failed;
+        self.again = match (self.again, other.again) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
 /// Which things have to be looked at; each by one task at a time.
 #[derive(Default)]
 pub struct Work {

@@ -122,6 +122,9 @@ mod tests {
 
     use super::*;
 
+    /// A change, and what is said about it.
+    type Broken<'a> = (&'a dyn Fn(&mut Value), &'a str);
+
     #[test]
     fn only_what_takes_something_away_breaks() {
         let old = json!({"type": "object", "required": ["a"], "properties": {
@@ -142,7 +145,7 @@ mod tests {
         for change in fine {
             assert_eq!(changed(change), None);
         }
-        let broken: [(&dyn Fn(&mut Value), &str); 7] = [
+        let broken: [Broken<'_>; 7] = [
             (&|it| it["properties"]["a"]["type"] = json!("integer"), "the type of a would change"),
             (&|it| drop(it["properties"].as_object_mut().unwrap().remove("n")), "field n would go"),
             (&|it| it["required"] = json!(["a", "n"]), "field n of the object would become required"),

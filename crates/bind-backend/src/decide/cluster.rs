@@ -51,7 +51,6 @@ pub fn wanted(terms: &Terms) -> Vec<Value> {
             json!([{"kind": "ServiceAccount", "name": BINDER, "namespace": KONNECTOR_NAMESPACE}]),
         ),
     ];
-    wanted.extend(policy(&terms.isolation));
     let subject = |kind: &str, name: &String| json!({"apiGroup": RBAC, "kind": kind, "name": name});
     let groups = terms.logins.groups.iter().map(|name| subject("Group", name));
     let subjects: Vec<Value> = groups.chain(terms.logins.users.iter().map(|name| subject("User", name))).collect();
@@ -70,7 +69,7 @@ pub fn wanted(terms: &Terms) -> Vec<Value> {
 
 /// A policy that lets each consumer write only what is its own: roles cannot tell objects of one kind apart. Objects in namespaces must be in one of
 /// the consumer's, others must carry its mark before and after the write.
-fn policy(isolation: &Isolation) -> [Value; 2] {
+pub fn policy(isolation: &Isolation) -> [Value; 2] {
     let serves = format!(
         "request.namespace == variables.contract || (namespaceObject != null && has(namespaceObject.metadata.annotations) && \
          '{SERVICE_NAMESPACE_ANNOTATION}' in namespaceObject.metadata.annotations && \

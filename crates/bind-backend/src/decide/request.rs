@@ -76,8 +76,11 @@ pub fn decide(view: &RequestView<'_>) -> Plan {
     let Some(contract) = view.contracts.first() else { return found_contract(view) };
     let mut plan = Plan::default();
     let Some(kubeconfig) = view.kubeconfig else {
-        let message = view.problem.clone().unwrap_or_else(|| "the contract is being made".to_owned());
-        waiting(view, &mut plan, &contract.namespace, "HandleResourcesFailed", message);
+        let (reason, message) = match &view.problem {
+            Some(problem) => ("HandleResourcesFailed", problem.clone()),
+            None => ("ContractPending", "the contract is being made".to_owned()),
+        };
+        waiting(view, &mut plan, &contract.namespace, reason, message);
         return plan;
     };
     let at = answer_to(request);

@@ -37,10 +37,12 @@ pub fn key(object: &Value) -> RoleKey {
 }
 
 /// The roles and bindings that a contract needs.
-pub fn wanted(objects: &ContractObjects, terms: &Terms) -> Vec<Value> {
+///
+/// As long as the policy does not stand that keeps consumers apart, nobody may write in a whole cluster.
+pub fn wanted(objects: &ContractObjects, terms: &Terms, policy_stands: bool) -> Vec<Value> {
     let contract = &objects.contract;
     let mut all = Vec::new();
-    let mut cluster_wide = Vec::new();
+    let (mut cluster_wide, mut writes) = (Vec::new(), false);
     let spaces: Vec<&str> = objects.service_namespaces().iter().map(|facts| facts.name.as_str()).collect();
     for export in objects.exports.iter().filter(|export| !export.metadata.is_deleting()) {
         let parts = ExportRights::of(export, objects, terms);
@@ -61,8 +63,10 @@ pub fn wanted(objects: &ContractObjects, terms: &Terms) -> Vec<Value> {
             }
         }
         cluster_wide.extend(parts.cluster_wide);
+        writes |= !parts.cluster_wide_writes.is_empty();
+        cluster_wide.extend(parts.cluster_wide_writes);
     }
-    if !cluster_wide.is_empty() {
+    if !cluster_wide.is_empty() && (policy_stands || !writes) {
         cluster_wide.dedup();
         let name = format!("{EXPORTS_ROLE}-{}", contract.namespace);
         all.push(cluster_role(&name, &cluster_wide, &contract.owner()));
@@ -75,15 +79,22 @@ pub fn wanted(objects: &ContractObjects, terms: &Terms) -> Vec<Value> {
 }
 
 /// What to do so that a contract has the rights that it needs, and no others.
-pub fn decide(objects: &ContractObjects, existing: &BTreeMap<RoleKey, Value>, terms: &Terms) -> Plan {
-    let (mut plan, wanted) = (Plan::default(), wanted(objects, terms));
+pub fn decide(
+    objects: &ContractObjects,
+    existing: &BTreeMap<RoleKey, Value>,
+    terms: &Terms,
+    policy_stands: bool,
+) -> Plan {
+    let (mut plan, wanted) = (Plan::default(), wanted(objects, terms, policy_stands));
     for role in &wanted {
         plan.ensure(existing.get(&key(role)), role);
     }
     let names: Vec<RoleKey> = wanted.iter().map(key).collect();
     for (at, role) in existing {
         let ours = role["metadata"]["labels"][MANAGED_LABEL.0] == MANAGED_LABEL.1;
-        if ours && !names.contains(at) && !is_deleting(role) {
+        // What was given when the policy stood is not taken back because nobody has looked at the policy yet.
+        let waits = !policy_stands && at.2 == format!("{EXPORTS_ROLE}-{}", objects.contract.namespace);
+        if ours && !waits && !names.contains(at) && !is_deleting(role) {
             plan.writes.push(Write::Delete(role.clone()));
         }
     }
@@ -97,6 +108,7 @@ struct ExportRights {
     in_service_namespaces: Vec<Value>,
     in_contract: Vec<Value>,
     cluster_wide: Vec<Value>,
+    cluster_wide_writes: Vec<Value>,
 }
 
 impl ExportRights {
@@ -107,6 +119,7 @@ impl ExportRights {
             in_service_namespaces: Vec::new(),
             in_contract: Vec::new(),
             cluster_wide: Vec::new(),
+            cluster_wide_writes: Vec::new(),
         };
         let watches_all = export.spec.informer_scope == InformerScope::Cluster;
         for resource in &export.spec.resources {
@@ -118,7 +131,7 @@ impl ExportRights {
                 (ResourceScope::Namespaced, _) => &mut rights.in_service_namespaces,
                 (ResourceScope::Cluster, Isolation::Namespaced) => &mut rights.in_contract,
                 (ResourceScope::Cluster, Isolation::Prefixed | Isolation::None) => {
-                    rights.cluster_wide.push(everything);
+                    rights.cluster_wide_writes.push(everything);
                     continue;
                 }
                 // Nobody knows how consumers are kept apart there.

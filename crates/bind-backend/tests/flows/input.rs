@@ -4,7 +4,7 @@ use carrick_bind_api::kinds;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use serde_json::{Value, json};
 
-use crate::world::{Provider, has, namespaces, of, request, secrets};
+use crate::world::{Provider, as_consumer, has, namespaces, of, request, secrets};
 
 fn contracts(all: &[Value]) -> usize {
     all.iter().filter(|it| it["metadata"]["annotations"]["backend.kube-bind.io/identity"].is_string()).count()
@@ -77,7 +77,7 @@ async fn namespaces_of_the_provider_are_not_given_away() {
     let provider = Provider::start(InformerScope::Namespaced, Isolation::None).await;
     provider.offer("cowboys", "Cowboy", "Namespaced").await;
     let (contract, kubeconfig) = provider.contract("one").await;
-    let consumer = provider.as_consumer(&kubeconfig);
+    let consumer = as_consumer(&kubeconfig);
     let (resource, at) = (of(kinds::API_SERVICE_NAMESPACE), Some(contract.as_str()));
     for name in ["kube-system", "default"] {
         let object =

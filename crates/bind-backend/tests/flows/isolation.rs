@@ -5,7 +5,7 @@ use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
 use serde_json::{Value, json};
 
-use crate::world::{Provider, has, namespaces, of, secrets, thing, things};
+use crate::world::{Provider, as_consumer, has, namespaces, of, secrets, thing, things};
 
 /// A consumer's part of the provider.
 struct Party {
@@ -29,7 +29,7 @@ async fn party(provider: &Provider, identity: &str, namespaced: bool, isolation:
     let (contract, kubeconfig) = provider.contract(identity).await;
     let claims = json!([{"group": "", "resource": "secrets", "selector": {"labelSelector": {}}}]);
     provider.export(&contract, "things", claims).await;
-    let client = provider.as_consumer(&kubeconfig);
+    let client = as_consumer(&kubeconfig);
     let space = format!("team-{identity}");
     let object =
         json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": space}});
@@ -64,7 +64,7 @@ async fn may(client: &Client, resource: &Resource, object: &Value) {
     tokio::time::timeout(std::time::Duration::from_secs(30), allowed).await.unwrap();
 }
 
-fn refused<T: std::fmt::Debug>(what: &str, result: Result<T, Error>) {
+fn refused<T: std::fmt::Debug>(what: &str, result: &Result<T, Error>) {
     assert!(result.as_ref().is_err_and(Error::is_forbidden), "{what}: {result:?}");
 }
 
@@ -90,42 +90,42 @@ async fn try_everything(scope: InformerScope, isolation: Isolation, namespaced: 
         let (client, at) = (&own.client, other.at.as_deref());
         let delete = DeleteOptions::default();
         let patch = json!({"spec": {"intent": "mine"}});
-        refused(&case, client.merge_patch(&kind, at, &other.name, &patch).await);
+        refused(&case, &client.merge_patch(&kind, at, &other.name, &patch).await);
         let steal = json!({"metadata": {"annotations": {"kube-bind.io/cluster-namespace": own.contract}}});
-        refused(&case, client.merge_patch(&kind, at, &other.name, &steal).await);
-        refused(&case, client.delete(&kind, at, &other.name, &delete).await);
+        refused(&case, &client.merge_patch(&kind, at, &other.name, &steal).await);
+        refused(&case, &client.delete(&kind, at, &other.name, &delete).await);
         let mut forged = other.object("Thing");
         forged["metadata"]["name"] = json!(format!("{}-forged", other.name));
-        refused(&case, client.create(&kind, at, &forged).await);
+        refused(&case, &client.create(&kind, at, &forged).await);
         if !namespaced {
             // Its own mark does not help under the other's name, nor does no mark at all.
             forged["metadata"]["annotations"]["kube-bind.io/cluster-namespace"] = json!(own.contract);
             if isolation == Isolation::Prefixed {
-                refused(&case, client.create(&kind, at, &forged).await);
+                refused(&case, &client.create(&kind, at, &forged).await);
             }
             forged["metadata"]["annotations"] = json!({});
-            refused(&case, client.create(&kind, at, &forged).await);
+            refused(&case, &client.create(&kind, at, &forged).await);
         }
         if namespaced && scope == InformerScope::Namespaced {
-            refused(&case, client.get(&kind, at, &other.name).await);
-            refused(&case, client.list(&kind, None, &ListOptions::default()).await);
+            refused(&case, &client.get(&kind, at, &other.name).await);
+            refused(&case, &client.list(&kind, None, &ListOptions::default()).await);
         }
         // Credentials, contracts and everything in them.
         let theirs = Some(other.contract.as_str());
-        refused(&case, client.get(&secrets(), theirs, "kubeconfig").await);
-        refused(&case, client.list(&secrets(), None, &ListOptions::default()).await);
+        refused(&case, &client.get(&secrets(), theirs, "kubeconfig").await);
+        refused(&case, &client.list(&secrets(), None, &ListOptions::default()).await);
         for kind in
             [kinds::CLUSTER_BINDING, kinds::API_SERVICE_EXPORT, kinds::BOUND_SCHEMA, kinds::API_SERVICE_NAMESPACE]
         {
-            refused(&case, client.list(&of(kind), theirs, &ListOptions::default()).await);
+            refused(&case, &client.list(&of(kind), theirs, &ListOptions::default()).await);
         }
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}});
         for namespace in [other.contract.as_str(), at.unwrap_or("default"), "kube-system"] {
-            refused(&case, client.create(&secrets(), Some(namespace), &object).await);
+            refused(&case, &client.create(&secrets(), Some(namespace), &object).await);
         }
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
-        refused(&case, client.create(&namespaces(), None, &object).await);
-        refused(&case, client.delete(&namespaces(), None, &other.contract, &delete).await);
+        refused(&case, &client.create(&namespaces(), None, &object).await);
+        refused(&case, &client.delete(&namespaces(), None, &other.contract, &delete).await);
     }
     // Each can still work with its own.
     for party in &parties {

@@ -5,7 +5,7 @@ use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_bind_backend::provider::{BindOrder, Person, Provider as _, ProviderError};
 use serde_json::{Value, json};
 
-use crate::world::{Consumer, Provider, crd, crd_kind, has, namespaces, of, secrets, thing, things};
+use crate::world::{Consumer, Provider, as_consumer, crd, crd_kind, has, namespaces, of, secrets, thing, things};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_leads_to_objects_that_travel() {
@@ -131,7 +131,7 @@ async fn logged_in_consumers_are_bound_and_an_identity_belongs_to_its_first_auth
     let bound = front.bind("", &order("one", "jane", "sheriffs")).await.unwrap();
     assert_eq!(bound.binding_name.as_deref(), Some("sheriffs"));
     assert_eq!(bound.requests[0]["spec"]["resources"], template["spec"]["resources"]);
-    let client = provider.as_consumer(std::str::from_utf8(&bound.kubeconfig).unwrap());
+    let client = as_consumer(std::str::from_utf8(&bound.kubeconfig).unwrap());
     let exports = of(kinds::API_SERVICE_EXPORT);
     assert!(client.get(&exports, Some(&bound.namespace), "sheriffs").await.unwrap().is_some());
     // Once more, by the same person: another name for the request, the same contract.

@@ -6,7 +6,7 @@ use carrick_bind_api::crds;
 use carrick_bind_api::kinds::{self, Kind, is_namespaced};
 use carrick_bind_api::response::BindingResponse;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
-use carrick_bind_backend::agent::{BackendConfig, Clusters, SchemaSource};
+use carrick_bind_backend::agent::{BackendConfig, Clusters, LeaseConfig, SchemaSource};
 use carrick_bind_backend::backend;
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_client::watch::{Event, WatchOptions, watch};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The user that the backend is.
 pub const BACKEND: &str = "backend";
@@ -169,6 +169,19 @@ impl Provider {
         Self { cluster, config, stop: CancellationToken::new(), backend: None }
     }
 
+    /// Another replica, which waits for the Lease like all others from now on: its task, and what stops it.
+    pub fn start_replica(&self, identity: &str) -> (JoinHandle<()>, CancellationToken) {
+        let (mut config, stop) = (self.config.clone(), CancellationToken::new());
+        config.lease = Some(LeaseConfig {
+            name: "kube-bind-backend".to_owned(),
+            namespace: "default".to_owned(),
+            identity: Some(identity.to_owned()),
+            duration: Some(Duration::from_secs(2)),
+        });
+        let ending = stop.clone();
+        (tokio::spawn(async move { agent::run(config, ending).await.unwrap() }), stop)
+    }
+
     pub fn start_backend(&mut self) {
         self.stop = CancellationToken::new();
         let (config, stop) = (self.config.clone(), self.stop.clone());
@@ -227,11 +240,6 @@ impl Provider {
         self.cluster.until(&resource, Some(contract), plural, |it| it["status"]["phase"] == "Succeeded").await
     }
 
-    /// A client with the rights of a consumer.
-    pub fn as_consumer(&self, kubeconfig: &str) -> Client {
-        Server::from_kubeconfig_yaml(kubeconfig).unwrap().client()
-    }
-
     /// What the backend writes from now on and for a second more.
     pub async fn writes(&self) -> Vec<String> {
         let recording = self.cluster.plane.faults().record();
@@ -246,6 +254,11 @@ impl Drop for Provider {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+/// A client with the rights of a consumer.
+pub fn as_consumer(kubeconfig: &str) -> Client {
+    Server::from_kubeconfig_yaml(kubeconfig).unwrap().client()
 }
 
 /// A consumer with a konnector.

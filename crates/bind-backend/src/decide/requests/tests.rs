@@ -185,7 +185,7 @@ fn nobody_gets_more_rights_than_the_modes_need() {
             asked.spec.permission_claims = vec![PermissionClaim::new("", "secrets", Selector::default())];
             objects.requests.push(asked);
             settle(&mut objects, &Offers::new([crd("cowboys", "Namespaced")]), &terms);
-            let all = rights::wanted(&objects, &terms);
+            let all = rights::wanted(&objects, &terms, true);
             let bound = all
                 .iter()
                 .find(|it| it["kind"] == "ClusterRole" && it["metadata"]["name"] == "kube-binder-exports-cluster-a");
@@ -205,4 +205,13 @@ fn nobody_gets_more_rights_than_the_modes_need() {
             assert!(bindings.into_iter().all(|it| it["metadata"]["name"] == "kube-binder-exports-cluster-a"));
         }
     }
+}
+
+#[test]
+fn nobody_writes_in_a_whole_cluster_before_the_policy_stands() {
+    let (mut objects, terms) = (ContractObjects::example(), terms());
+    objects.requests.push(request("r", &["sheriffs"]));
+    settle(&mut objects, &Offers::new([crd("sheriffs", "Cluster")]), &terms);
+    let bound = |stands| rights::wanted(&objects, &terms, stands).iter().any(|it| it["kind"] == "ClusterRoleBinding");
+    assert_eq!((bound(false), bound(true)), (false, true));
 }

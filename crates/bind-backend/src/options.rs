@@ -25,6 +25,9 @@ pub struct Options {
     /// Context of the kubeconfig to use instead of the current one
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen_address: String,
     /// Prefix of the names of contract namespaces
     #[arg(long, value_name = "PREFIX", default_value = "cluster-", value_parser = prefix)]
     namespace_prefix: String,
@@ -85,6 +88,9 @@ pub struct Options {
     /// How much is logged: 4 and more for details
     #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
     pub v: u8,
+    /// No login, no API and no pages: consumers are served by objects alone
+    #[arg(long)]
+    frontend_disabled: bool,
     #[command(flatten)]
     http: HttpOptions,
     /// What to do instead of running
@@ -160,7 +166,7 @@ impl Options {
             source: self.schema_source,
             slice: kcp.then(|| self.apiexport_endpoint_slice_name.clone()),
             ignored_bindings: self.apibinding_ignore_prefixes.clone(),
-            listen_address: Some(self.http.address()).filter(|it| !it.is_empty() && it != "0"),
+            listen_address: Some(self.http.address(&self.listen_address)).filter(|it| !it.is_empty() && it != "0"),
             server,
             lease,
             namespace,
@@ -169,12 +175,15 @@ impl Options {
 
     /// What the HTTP front is told, given the environment; nothing if there is to be none.
     pub fn front(&self, environment: impl Fn(&str) -> Option<String>) -> Result<Option<HttpConfig>, OptionsError> {
-        Ok(self.http.config(&self.pretty_name, environment)?)
+        if self.frontend_disabled {
+            return Ok(None);
+        }
+        Ok(Some(self.http.config(&self.pretty_name, environment)?))
     }
 
     /// Who gets the right to log in; nobody without a front.
     fn logins(&self) -> Logins {
-        if self.http.frontend_disabled {
+        if self.frontend_disabled {
             return Logins::default();
         }
         let allowed = self.http.allowed();

@@ -179,7 +179,7 @@ impl Provider {
             duration: Some(Duration::from_secs(2)),
         });
         let ending = stop.clone();
-        (tokio::spawn(async move { agent::run(config, ending).await.unwrap() }), stop)
+        (tokio::spawn(async move { backend::run(config, None, ending).await.unwrap() }), stop)
     }
 
     pub fn start_backend(&mut self) {

@@ -7,7 +7,6 @@ use carrick_bind_api::claims::{Claim, NamedObjects};
 use carrick_bind_api::existing::Existing;
 use carrick_bind_api::kinds::{API_SERVICE_NAMESPACE, GROUP, VERSION};
 use carrick_bind_api::mapping::{KeyMapping, ObjectKey, ProviderWatch, ServiceNamespaces};
-use carrick_bind_api::v1alpha2::InformerScope;
 use carrick_client::Resource;
 use carrick_multicluster::ClusterName;
 use carrick_sync::{ApiKind, Role};

@@ -19,8 +19,8 @@ use crate::rules::gate::{Passage, passage, same_resource};
 /// Schemas that are exported although another one was computed, by name of the PublishedResource. Each is known to exist.
 pub(crate) type Chosen = BTreeMap<String, String>;
 
-/// How long to wait until consumers' objects are listed.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait until consumers' objects are listed. Without any consumer there is no list to wait for.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How many bytes of changes are told.
 const TOLD: usize = 1_000;
 /// How many objects are told by name.

@@ -25,7 +25,7 @@ pub const KONNECTOR: &str = "konnector";
 pub const CONTRACT: &str = "c-1";
 /// The export, its slice, and the group of its APIs.
 pub const EXPORT: &str = "wild.io";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 const CALM: Duration = Duration::from_millis(400);
 
 /// How consumers see widgets, how the provider has them, and what it claims.

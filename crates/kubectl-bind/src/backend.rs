@@ -77,6 +77,12 @@ impl Place {
         Ok(Self { url: url.to_owned(), cluster: cluster.unwrap_or(in_text).to_owned() })
     }
 
+    /// Whether nobody listens on the way: it is https, or on this machine.
+    pub fn is_private(&self) -> bool {
+        let url = Url::parse(self.url.as_bytes()).unwrap_or_default();
+        url.scheme == b"https" || matches!(url.host_name(), b"127.0.0.1" | b"::1" | b"localhost")
+    }
+
     /// The place that the command line means: the argument, the flag, or the last login.
     pub fn choose(argument: Option<&str>, flags: &options::Backend, config: &Config) -> Result<Self, BackendError> {
         let cluster = flags.cluster_id.as_deref();
@@ -197,6 +203,9 @@ mod tests {
         for bad in ["", "a.io", "ftp://a.io", "https://", "https://a.io?x=y", "file:///etc/passwd"] {
             assert!(matches!(parse(bad), Err(BackendError::Url(_))), "{bad}");
         }
+        let is_private = |text: &str| parse(text).unwrap().is_private();
+        assert!(is_private("https://a.io") && is_private("http://127.0.0.1:1") && is_private("http://[::1]:1"));
+        assert!(!is_private("http://a.io") && !is_private("http://localhost.a.io"));
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a [2Jb ");
     }
 }

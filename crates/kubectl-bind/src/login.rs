@@ -35,6 +35,9 @@ pub async fn run(request: &options::Login, flags: &options::Backend) -> Result<S
     // A file that cannot be used is better known before somebody types a password.
     file.read()?;
     let place = Place::parse(&request.server_url, flags.cluster_id.as_deref())?;
+    if !place.is_private() {
+        eprintln!("warning: {} is not https: whoever listens on the way can use your login", place.url);
+    }
     let backend = Backend::new(place.clone(), None, flags)?;
     let login = backend.login_url().await?;
     let mut back = Callback::listen().await?;

@@ -305,3 +305,26 @@ async fn a_backend_that_is_none_is_named() {
     let help = words(&world.run(&["--help"]).await.stdout);
     assert!(help.contains("Examples:"), "{help}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_counts_for_its_own_cluster() {
+    let world = World::start("cluster").await;
+    let server = format!("{}@one", world.front.url);
+    let (child, url) = world.open(&["login", &server, "--skip-browser", "--show-token"]).await;
+    assert_eq!(value(&url, "cluster_id").as_deref(), Some("one"));
+    let front = &world.front;
+    let end = location(&front.get(&location(&front.get(&location(&front.get(&url).await)).await)).await);
+    assert_eq!(front.get(&end).await.status(), 200);
+    let done = finish(child).await;
+    assert!(done.status.success() && words(&done.stdout).contains(&value(&end, "access_token").unwrap()));
+    let stored: Value = serde_json::from_slice(&std::fs::read(world.folder.join("config")).unwrap()).unwrap();
+    assert_eq!(stored["current"], format!("one@{}", front.url));
+    assert!(world.run(&["templates"]).await.status.success());
+    assert!(world.run(&["templates", &server]).await.status.success());
+    let other = world.run(&["templates", "--cluster", "two"]).await;
+    assert!(other.status.code() == Some(1) && words(&other.stderr).contains("@two`"), "{}", words(&other.stderr));
+    // What the backend refuses ends with its code, and not with an empty list.
+    world.front.model.state.lock().denied = true;
+    let denied = world.run(&["templates"]).await;
+    assert!(denied.status.code() == Some(1) && words(&denied.stderr).contains("(AUTHORIZATION_FAILED)"));
+}

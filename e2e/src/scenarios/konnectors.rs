@@ -28,7 +28,13 @@ impl Konnector {
     fn start(stage: &Stage) -> anyhow::Result<Self> {
         let kubeconfig = stage.world.kcp_kubeconfig(User::Admin, &stage.team_a.path);
         let server = Server::from_kubeconfig_yaml(&kubeconfig)?;
-        let config = KonnectorConfig { server, lease: None, server_address: None, export: None, polling: Duration::from_secs(15) };
+        let config = KonnectorConfig {
+            server,
+            lease: None,
+            server_address: None,
+            export: None,
+            polling: Duration::from_secs(15),
+        };
         let stop = CancellationToken::new();
         let told = stop.clone();
         let task = tokio::spawn(async move { Ok(agent::run(config, told).await?) });

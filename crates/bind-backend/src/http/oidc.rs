@@ -1,40 +1,18 @@
 //! Logging in with OIDC: where browsers are sent, and what becomes of the code that they bring back.
 
+mod ask;
 mod embedded;
 mod external;
 mod id_token;
 mod jwk;
 
-use data_encoding::BASE64URL_NOPAD;
-use ring::digest::{SHA256, digest};
-
 use super::secrecy::Seal;
 
+use ask::challenge;
+pub(super) use ask::{Ask, OidcError};
 pub(super) use embedded::Embedded;
 pub(super) use external::{External, ExternalError};
 pub(super) use id_token::Identity;
-
-/// Why a login fails. No message holds a code or a token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum OidcError {
-    /// The code, or what belongs to it, is not accepted.
-    #[error("the issuer refuses the code: {0}; log in again")]
-    Refused(String),
-    /// The ID token does not prove who somebody is.
-    #[error("the issuer's ID token is not accepted: {0}")]
-    Token(String),
-    /// The issuer does not answer, or not as it should.
-    #[error("the issuer does not answer as it should: {0}")]
-    Issuer(String),
-}
-
-/// What a browser takes along to the issuer.
-pub(super) struct Ask<'a> {
-    pub(super) state: &'a str,
-    pub(super) nonce: &'a str,
-    pub(super) verifier: &'a str,
-    pub(super) callback: &'a str,
-}
 
 /// Who says who somebody is.
 pub(super) enum Issuer {
@@ -75,9 +53,4 @@ impl Issuer {
             Self::External(_) => &[],
         }
     }
-}
-
-/// The challenge of PKCE.
-fn challenge(verifier: &str) -> String {
-    BASE64URL_NOPAD.encode(digest(&SHA256, verifier.as_bytes()).as_ref())
 }

@@ -9,9 +9,9 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::ask::{Ask, OidcError, challenge};
 use super::id_token::{self, Expected, Identity};
 use super::jwk::JwkSet;
-use super::{Ask, OidcError, challenge};
 use crate::http::jose;
 use crate::http::secrecy::{CryptoError, Seal, random_text};
 
@@ -25,7 +25,7 @@ const CODE_SECONDS: i64 = 60;
 const MOST_CODES: usize = 10_000;
 
 /// An issuer inside the backend.
-pub(in crate::http) struct Embedded {
+pub struct Embedded {
     url: String,
     client_secret: String,
     key: EcdsaKeyPair,
@@ -44,7 +44,7 @@ struct Grant {
 }
 
 impl Embedded {
-    pub(in crate::http) fn new(url: &str, key: &[u8], client_secret: &str) -> Result<Self, CryptoError> {
+    pub fn new(url: &str, key: &[u8], client_secret: &str) -> Result<Self, CryptoError> {
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &SystemRandom::new());
         let (url, client_secret) = (url.trim_end_matches('/').to_owned(), client_secret.to_owned());
         Ok(Self { url, client_secret, key: key.map_err(|_| CryptoError)?, redeemed: Mutex::default() })
@@ -55,7 +55,7 @@ impl Embedded {
     }
 
     /// What clients want to know.
-    pub(in crate::http) fn discovery(&self) -> Value {
+    pub fn discovery(&self) -> Value {
         let url = &self.url;
         json!({
             "issuer": url, "authorization_endpoint": format!("{url}/authorize"), "token_endpoint": format!("{url}/token"),
@@ -67,7 +67,7 @@ impl Embedded {
     }
 
     /// The key by which ID tokens are checked.
-    pub(in crate::http) fn jwks(&self) -> Value {
+    pub fn jwks(&self) -> Value {
         // A byte that says how the rest is written, and two coordinates.
         let point = self.key.public_key().as_ref();
         let (x, y) = point[1..].split_at((point.len() - 1) / 2);
@@ -76,7 +76,7 @@ impl Embedded {
     }
 
     /// A code for whoever comes, or what is wrong with the question.
-    pub(in crate::http) fn grant(
+    pub fn grant(
         seal: &Seal,
         callback: &str,
         get: impl Fn(&str) -> Option<String>,
@@ -99,12 +99,7 @@ impl Embedded {
     }
 
     /// The answer of the token endpoint, or its error.
-    pub(in crate::http) fn exchange(
-        &self,
-        seal: &Seal,
-        get: impl Fn(&str) -> Option<String>,
-        now: i64,
-    ) -> Result<Value, &'static str> {
+    pub fn exchange(&self, seal: &Seal, get: impl Fn(&str) -> Option<String>, now: i64) -> Result<Value, &'static str> {
         let given = |name: &str| get(name).unwrap_or_default();
         let secret = given("client_secret");
         let same = challenge(&secret) == challenge(&self.client_secret);
@@ -121,7 +116,7 @@ impl Embedded {
     }
 
     /// Who the bearer of an access token is.
-    pub(in crate::http) fn userinfo(seal: &Seal, token: &str, now: i64) -> Option<Value> {
+    pub fn userinfo(seal: &Seal, token: &str, now: i64) -> Option<Value> {
         let expires: i64 = seal.open("userinfo", token)?;
         (now < expires).then(|| json!({"sub": USER, "name": USER, "groups": GROUPS}))
     }

@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
+use super::ask::{Ask, OidcError};
 use super::id_token::{self, Expected, IdTokenError, Identity};
 use super::jwk::JwkSet;
-use super::{Ask, OidcError};
 
 /// Unknown keys do not make the backend ask for new ones more often than this: whoever comes with a code can name any key.
 const REFRESH: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const REFRESH: Duration = Duration::from_secs(10);
 const SCOPES: [&str; 3] = ["profile", "email", "groups"];
 
 /// An OIDC issuer elsewhere.
-pub(in crate::http) struct External {
+pub struct External {
     web: Web,
     client_id: String,
     client_secret: Option<String>,
@@ -60,7 +60,7 @@ struct Refusal {
 
 impl External {
     /// Asks the issuer how to log in.
-    pub(in crate::http) async fn discover(
+    pub async fn discover(
         issuer: &str,
         client_id: &str,
         client_secret: Option<&str>,
@@ -169,7 +169,7 @@ impl External {
 }
 
 /// Why an issuer cannot be used.
-pub(in crate::http) enum ExternalError {
+pub enum ExternalError {
     Trust(carrick_client::ConnectError),
     Issuer(String),
 }

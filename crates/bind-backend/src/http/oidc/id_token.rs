@@ -8,10 +8,10 @@ use crate::http::jose::Parts;
 
 /// Who has logged in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::http) struct Identity {
-    pub(in crate::http) subject: String,
-    pub(in crate::http) issuer: String,
-    pub(in crate::http) groups: Vec<String>,
+pub struct Identity {
+    pub subject: String,
+    pub issuer: String,
+    pub groups: Vec<String>,
 }
 
 /// What an ID token must say.

@@ -1,5 +1,7 @@
 //! Generated schemas, one change to each, and generated objects: what is called compatible is, and what is not has an example.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use carrick_evolution::{Class, Definition, diff, harm};
@@ -94,11 +96,11 @@ fn object(dice: &mut Dice, depth: u64) -> Value {
     for name in NAMES {
         if dice.one_in(2) {
             let mut field = schema(dice, depth.saturating_sub(1));
-            if dice.one_in(5)
-                && let Some(default) = value(dice, &field, 2)
-                && is_valid(&field, &default)
-            {
-                field["default"] = default;
+            if dice.one_in(5) {
+                let default = value(dice, &field);
+                if is_valid(&field, &default) {
+                    field["default"] = default;
+                }
             }
             fields.insert(name.to_owned(), field);
         }
@@ -130,25 +132,25 @@ fn branches(node: &Value) -> Value {
 }
 
 /// A value that is likely to fit.
-fn value(dice: &mut Dice, node: &Value, depth: u64) -> Option<Value> {
+fn value(dice: &mut Dice, node: &Value) -> Value {
     if node["nullable"] == true && dice.one_in(5) {
-        return Some(Value::Null);
+        return Value::Null;
     }
     if let Some(values) = node["enum"].as_array() {
-        return Some(dice.pick(values));
+        return dice.pick(values);
     }
     if node["x-kubernetes-int-or-string"] == true {
-        return Some(if dice.one_in(2) { json!(dice.below(20)) } else { json!(dice.pick(&["a", "5%"])) });
+        return if dice.one_in(2) { json!(dice.below(20)) } else { json!(dice.pick(&["a", "5%"])) };
     }
     let texts = ["a", "b", "abc", "", "b1", "z9", "10.0.0.1", "2024-01-01", "Ab", "x", "longer"];
-    Some(match node["type"].as_str() {
+    match node["type"].as_str() {
         Some("string") => json!(dice.pick(&texts)),
         Some("integer") => json!(dice.below(18)),
         Some("number") => json!(f64::from(u32::try_from(dice.below(36)).unwrap()) / 2.0),
         Some("boolean") => json!(dice.one_in(2)),
         Some("array") => {
             let count = dice.below(5);
-            (0..count).filter_map(|_| value(dice, &node["items"], depth)).collect()
+            (0..count).map(|_| value(dice, &node["items"])).collect()
         }
         Some("object") => {
             let mut map = Map::new();
@@ -156,13 +158,13 @@ fn value(dice: &mut Dice, node: &Value, depth: u64) -> Option<Value> {
                 node["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             for (name, field) in node["properties"].as_object().into_iter().flatten() {
                 if required.contains(&name.as_str()) || dice.one_in(2) {
-                    map.extend(value(dice, field, depth).map(|value| (name.clone(), value)));
+                    map.insert(name.clone(), value(dice, field));
                 }
             }
             if let Some(values) = node.get("additionalProperties") {
                 for key in ["k", "l"] {
                     if dice.one_in(2) {
-                        map.extend(value(dice, values, depth).map(|value| (key.to_owned(), value)));
+                        map.insert(key.to_owned(), value(dice, values));
                     }
                 }
             }
@@ -172,7 +174,7 @@ fn value(dice: &mut Dice, node: &Value, depth: u64) -> Option<Value> {
             Value::Object(map)
         }
         _ => json!(dice.pick(&["free", "x"])),
-    })
+    }
 }
 
 /// Paths of all nodes, as JSON pointers.
@@ -217,10 +219,11 @@ fn mutate(dice: &mut Dice, root: &mut Value) {
             7 => toggle(node, "not", branches(node)[0].clone()),
             _ => {
                 let name = dice.pick(&NAMES);
-                if let Some(field) = node["properties"].get(name).cloned()
-                    && let Some(default) = value(dice, &field, 2).filter(|value| is_valid(&field, value))
-                {
-                    node["properties"][name]["default"] = default;
+                if let Some(field) = node["properties"].get(name).cloned() {
+                    let default = value(dice, &field);
+                    if is_valid(&field, &default) {
+                        node["properties"][name]["default"] = default;
+                    }
                 }
             }
         },
@@ -279,7 +282,7 @@ fn one_case(seed: u64) -> Result<(), TestCaseError> {
     if report.class == Class::Compatible {
         COMPATIBLE.fetch_add(1, Ordering::Relaxed);
         for _ in 0..60 {
-            let spec = value(&mut dice, &old["properties"]["spec"], 3);
+            let spec = value(&mut dice, &old["properties"]["spec"]);
             let object =
                 json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": spec});
             let stored = before.stored(object.clone());

@@ -1,5 +1,7 @@
 //! One change at a time: its class, its words, and whether there is an example.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
 use carrick_evolution::{Class, Definition, Report, Trial, diff};
 use serde_json::{Value, json};
 

@@ -61,7 +61,7 @@ async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), found).await.unwrap_or_else(|_| panic!("{what}: never"))
+    tokio::time::timeout(Duration::from_mins(1), found).await.unwrap_or_else(|_| panic!("{what}: never"))
 }
 
 async fn offer(provider: &Client) {
@@ -178,7 +178,7 @@ impl World {
         loop {
             let answer = web.send(Request::get(&at).body(Bytes::new()).unwrap()).await.unwrap();
             match answer.headers().get(header::LOCATION) {
-                Some(next) => at = next.to_str().unwrap().to_owned(),
+                Some(next) => next.to_str().unwrap().clone_into(&mut at),
                 None => break assert_eq!(answer.status(), 200, "{answer:?}"),
             }
         }

@@ -67,7 +67,7 @@ fn compared(want: &Value, got: &Value) -> String {
 /// The faulty rules of `crate::schema`'s recording.
 #[test]
 fn faulty_rules_are_refused_as_the_api_server_refuses_them() {
-    let recorded: Value = serde_json::from_str(include_str!("../schema/go.json")).unwrap();
+    let recorded: Value = serde_json::from_str(include_str!("../../../schema/src/go.json")).unwrap();
     let mut wrong = Vec::new();
     for case in recorded["schemas"].as_array().unwrap() {
         let mut faults = Faults::default();

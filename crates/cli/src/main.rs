@@ -1,7 +1,8 @@
 //! Carrick on the command line.
 //!
 //! ```text
-//!  main ─┬─ demo    runs a whole delivery, from order to clean-up, in this process
+//!  main ─┬─ bind    kube-bind: a demo of both ways to join clusters and kcp
+//!        ├─ demo    runs a whole delivery, from order to clean-up, in this process
 //!        ├─ dev     applies a provider's files, and applies them again at every change
 //!        ├─ diff    judges what a changed CRD does to consumers; evolve: approve, rollback
 //!        ├─ doctor  finds what keeps an agent from working, and prints the fix
@@ -15,6 +16,7 @@
 //! ```
 
 mod agent_flags;
+mod bind;
 mod demo;
 mod dev;
 mod diff;
@@ -65,6 +67,7 @@ carrick is for development and tests; production runs on real kcp and Kubernetes
 #[derive(Debug, Subcommand)]
 enum Command {
     Approve(evolve::ApproveArgs),
+    Bind(bind::Args),
     Demo(demo::Args),
     Dev(dev::Args),
     Diff(diff::Args),
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Demo(args) => wait(demo::run(args, verbose)),
         Command::Approve(args) => wait(evolve::approve(args, verbose)),
+        Command::Bind(args) => wait(bind::run(args, verbose)),
         Command::Dev(args) => wait(dev::run(args, verbose)),
         Command::Diff(args) => wait(diff::run(args, verbose)),
         Command::Doctor(args) => wait(doctor::run(args, verbose)),

@@ -1,0 +1,77 @@
+//! `carrick bind`: kube-bind, seen from both ends.
+//!
+//! ```text
+//!  demo ─┬─ provider   a plain cluster offers its service to workspaces of kcp
+//!        ├─ consumer   a workload cluster shows what its account in kcp has
+//!        └─ parts      what both need: contracts, a backend, a konnector
+//! ```
+
+mod consumer;
+mod parts;
+mod provider;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Subcommand;
+
+use crate::logs::{self, Quiet};
+use crate::ui::{Failed, Ui};
+
+/// Join clusters by kube-bind.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(DemoArgs),
+}
+
+/// See both ways in which kube-bind joins clusters and kcp, in a few seconds.
+///
+/// Everything runs in this process: embedded servers, the backend, the konnector. Each line is printed only after it has been observed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct DemoArgs {
+    /// Only the first story: a plain cluster offers its service to workspaces of kcp
+    #[arg(long, conflicts_with = "consumer")]
+    provider: bool,
+    /// Only the second story: a workload cluster shows what its account in kcp has
+    #[arg(long)]
+    consumer: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick bind demo                 both stories; exit code 0 if every step succeeded
+  carrick bind demo --provider      a plain cluster offers its service to workspaces of kcp
+  carrick bind demo --consumer      a workload cluster shows what its account in kcp has
+  carrick bind demo --verbose       with the logs of servers, backend and konnector on stderr";
+
+/// Runs a command; the exit code says whether all of it was observed.
+pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
+    let Command::Demo(args) = args.command;
+    logs::init(Quiet::Silent, verbose);
+    let ui = Ui::new(verbose);
+    match demo(&ui, &args).await {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(Failed) => Ok(ExitCode::FAILURE),
+    }
+}
+
+async fn demo(ui: &Ui, args: &DemoArgs) -> Result<(), Failed> {
+    let started = Instant::now();
+    if !args.consumer {
+        ui.line("carrick bind demo: a plain cluster offers Widgets, two teams in kcp use them");
+        Box::pin(provider::play(ui)).await?;
+    }
+    if !args.provider {
+        ui.line("\ncarrick bind demo: a workload cluster shows the Widgets of its account in kcp");
+        Box::pin(consumer::play(ui)).await?;
+    }
+    ui.heading(&format!("Done in {:.1} s.", started.elapsed().as_secs_f64()));
+    Ok(())
+}

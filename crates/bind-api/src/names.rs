@@ -29,6 +29,8 @@ pub const SOURCE_SPEC_HASH_ANNOTATION: &str = "kube-bind.io/source-spec-hash";
 pub const RESOURCES_ANNOTATION: &str = "kube-bind.io/resources";
 /// Annotation of a service namespace: `<contract namespace>/<name of the APIServiceNamespace>`.
 pub const SERVICE_NAMESPACE_ANNOTATION: &str = "kube-bind.io/api-service-namespace";
+/// On a provider's namespace that a backend has made: the same text as [`SERVICE_NAMESPACE_ANNOTATION`] (ours). Without it the namespace is its owner's.
+pub const MADE_FOR_ANNOTATION: &str = "backend.kube-bind.io/made-for";
 /// Annotation of a contract namespace and of its ClusterBinding: the identity of the consumer.
 pub const IDENTITY_ANNOTATION: &str = "backend.kube-bind.io/identity";
 /// The same on contract namespaces of old backends.

@@ -53,6 +53,7 @@ const EXAMPLES: &str = "\
 Examples:
   carrick demo                          see one service delivered, from order to clean-up
   carrick demo --keep                   the same, and leave it running to look at with kubectl
+  carrick bind demo                     how kube-bind joins clusters and kcp
   carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
   carrick dev --crd buckets.yaml        your API, published and ordered, again at every change of the file
   carrick init --crd buckets.yaml       files that offer a kind in kcp, ready to apply

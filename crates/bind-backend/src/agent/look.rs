@@ -287,7 +287,8 @@ impl Session {
         }
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let Some(there) = self.client.get(&resources::namespaces(), None, name).await? else { return Ok(true) };
-        let Some((contract, wanted)) = NamespaceFacts::of(&there).serves else { return Ok(false) };
+        let facts = NamespaceFacts::of(&there);
+        let Some((contract, wanted)) = facts.serves.filter(|_| facts.made) else { return Ok(false) };
         let wanted = self.client.get(&resources::of(API_SERVICE_NAMESPACE), Some(&contract), &wanted).await?;
         Ok(wanted.is_none())
     }

@@ -2,7 +2,7 @@
 
 use carrick_bind_api::conditions::{self, Condition, Severity};
 use carrick_bind_api::jiff::Timestamp;
-use carrick_bind_api::names::{SERVICE_NAMESPACE_ANNOTATION, is_system_namespace};
+use carrick_bind_api::names::{MADE_FOR_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION, is_system_namespace};
 use carrick_bind_api::v1alpha2::{ApiServiceNamespace, Isolation};
 use serde_json::json;
 
@@ -44,14 +44,14 @@ pub fn decide(objects: &ContractObjects, terms: &Terms, now: Timestamp) -> Plan 
     plan
 }
 
-/// Deletes the namespaces that say that they serve a contract, and that nobody there wants any more.
+/// Deletes the namespaces that were made for a contract, and that nobody there wants any more.
 pub fn clean_up<'a>(
     contract: &str,
     wanted: &[ApiServiceNamespace],
     found: impl IntoIterator<Item = &'a NamespaceFacts>,
 ) -> Plan {
     let mut plan = Plan::default();
-    for facts in found.into_iter().filter(|facts| !facts.deleting) {
+    for facts in found.into_iter().filter(|facts| facts.made && !facts.deleting) {
         let Some((_, name)) = facts.serves.as_ref().filter(|(of, _)| of == contract) else { continue };
         if !wanted.iter().any(|it| it.metadata.name == *name) {
             plan.writes.push(Write::Delete(json!({"apiVersion": "v1", "kind": "Namespace",
@@ -72,9 +72,10 @@ fn one(namespace: &ApiServiceNamespace, objects: &ContractObjects, terms: &Terms
     let condition = match assigned.and_then(|assigned| check(contract, name, assigned, objects)) {
         Ok((assigned, there)) => {
             if !there {
+                let serves = format!("{}/{name}", contract.namespace);
                 plan.writes.push(Write::Create(
                     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": assigned,
-                    "annotations": {SERVICE_NAMESPACE_ANNOTATION: format!("{}/{name}", contract.namespace)}}}),
+                    "annotations": {SERVICE_NAMESPACE_ANNOTATION: serves, MADE_FOR_ANNOTATION: serves}}}),
                 ));
                 return;
             }
@@ -99,9 +100,11 @@ fn check(
 ) -> Result<(String, bool), String> {
     match objects.found.get(&assigned) {
         None => Ok((assigned, false)),
-        Some(facts) if !facts.is_for(&contract.namespace, name) => {
-            Err(format!("namespace {assigned} of the provider exists and serves somebody else; choose another name"))
-        }
+        Some(facts) if !facts.is_for(&contract.namespace, name) => Err(format!(
+            "namespace {assigned} of the provider exists and serves somebody else; choose another name, or let its owner share it: \
+                 kubectl annotate namespace {assigned} {SERVICE_NAMESPACE_ANNOTATION}={}/{name}",
+            contract.namespace
+        )),
         Some(facts) if facts.deleting => Err(format!("namespace {assigned} of the provider is still being deleted")),
         Some(_) => Ok((assigned, true)),
     }
@@ -174,15 +177,27 @@ mod tests {
     #[test]
     fn a_namespace_goes_with_its_object_and_nothing_else_does() {
         let mut objects = ContractObjects::example();
-        for (name, serves) in [("a", Some("cluster-a/gone")), ("b", Some("cluster-b/gone")), ("c", None)] {
-            let mut namespace = json!({"metadata": {"name": name, "uid": name}});
-            if let Some(serves) = serves {
-                namespace["metadata"]["annotations"] = json!({SERVICE_NAMESPACE_ANNOTATION: serves});
+        for (name, serves, made) in [
+            ("a", Some("cluster-a/gone"), Some("cluster-a/gone")),
+            ("b", Some("cluster-b/gone"), Some("cluster-b/gone")),
+            ("c", None, Some("cluster-a/gone")),
+            // Made by kube-bind's backend.
+            ("cluster-a-left", Some("cluster-a/left"), None),
+            // Somebody's own, who shares it.
+            ("shared", Some("cluster-a/shared"), None),
+            ("was-another", Some("cluster-a/shared"), Some("cluster-b/shared")),
+        ] {
+            let mut namespace = json!({"metadata": {"name": name, "uid": name, "annotations": {}}});
+            for (annotation, value) in [(SERVICE_NAMESPACE_ANNOTATION, serves), (MADE_FOR_ANNOTATION, made)] {
+                if let Some(value) = value {
+                    namespace["metadata"]["annotations"][annotation] = json!(value);
+                }
             }
             objects.found.insert(name.to_owned(), NamespaceFacts::of(&namespace));
         }
         let plan = decide(&objects, &terms(Isolation::None), now());
-        let [Write::Delete(namespace)] = &plan.writes[..] else { panic!("{plan:?}") };
-        assert_eq!(namespace["metadata"], json!({"name": "a", "uid": "a"}));
+        let [Write::Delete(first), Write::Delete(second)] = &plan.writes[..] else { panic!("{plan:?}") };
+        assert_eq!(first["metadata"], json!({"name": "a", "uid": "a"}));
+        assert_eq!(second["metadata"]["name"], "cluster-a-left");
     }
 }

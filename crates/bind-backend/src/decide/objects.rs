@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
 use carrick_bind_api::identity::identity_of;
-use carrick_bind_api::names::{AUTHOR_ANNOTATION, CLUSTER_PRETTY_NAME_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION};
+use carrick_bind_api::names::{
+    AUTHOR_ANNOTATION, CLUSTER_PRETTY_NAME_ANNOTATION, MADE_FOR_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION,
+};
 use carrick_bind_api::v1alpha2::{
     ApiServiceExport, ApiServiceExportRequest, ApiServiceNamespace, BoundSchema, ClusterBinding,
 };
@@ -65,6 +67,9 @@ pub struct NamespaceFacts {
     pub uid: String,
     /// The contract namespace and the APIServiceNamespace that it serves.
     pub serves: Option<(String, String)>,
+    /// Whether a backend has made it for that, so that it goes when nobody wants it any more. One that was there before, and that its owner
+    /// shares by the same annotation, stays.
+    pub made: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
 }
@@ -74,9 +79,15 @@ impl NamespaceFacts {
     pub fn of(namespace: &Value) -> Self {
         let metadata = &namespace["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-        let serves = metadata["annotations"][SERVICE_NAMESPACE_ANNOTATION].as_str().and_then(|it| it.split_once('/'));
+        let annotation = |name: &str| metadata["annotations"][name].as_str();
+        let serves = annotation(SERVICE_NAMESPACE_ANNOTATION).and_then(|it| it.split_once('/'));
+        let name = text("name");
+        // kube-bind's own backend leaves no mark on what it makes, but makes only what is called like this.
+        let is_called_so = serves.is_some_and(|(contract, wanted)| name == format!("{contract}-{wanted}"));
+        let is_marked = serves.is_some() && annotation(MADE_FOR_ANNOTATION) == annotation(SERVICE_NAMESPACE_ANNOTATION);
         Self {
-            name: text("name"),
+            made: is_called_so || is_marked,
+            name,
             uid: text("uid"),
             serves: serves.map(|(contract, name)| (contract.to_owned(), name.to_owned())),
             deleting: metadata["deletionTimestamp"].is_string(),

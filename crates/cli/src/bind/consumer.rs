@@ -7,6 +7,7 @@
 use anyhow::Context;
 use carrick_bind_api::existing::EXISTING_OBJECTS_ANNOTATION;
 use carrick_bind_api::kinds;
+use carrick_bind_api::names::SERVICE_NAMESPACE_ANNOTATION;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_bind_backend::agent::{SchemaSource, init};
 use carrick_client::{Client, Server};
@@ -18,7 +19,7 @@ use carrick_plane::{Mode, Plane};
 use serde_json::json;
 
 use super::parts::{
-    Background, GROUP, NAMESPACE, backend_config, bind_all, contract, hand_over, names, of, schema, until,
+    Background, GROUP, NAMESPACE, backend_config, bind_all, contract, hand_over, names, namespaces, of, schema, until,
     until_gone, until_object, widget, widgets,
 };
 use crate::ui::{Done, Failed, Step, Ui};
@@ -108,9 +109,11 @@ impl Story {
                 let server = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", Some(BACKEND))?)?;
                 let mut config = backend_config(kcp, server, InformerScope::Cluster, Isolation::None);
                 (config.source, config.slice) = (SchemaSource::ApiResourceSchemas, Some(BIND_EXPORT.to_owned()));
-                config.ignored_bindings = ["kube-bind.io", "tenancy.kcp.io", "topology.kcp.io"].map(str::to_owned).to_vec();
+                config.ignored_bindings =
+                    ["kube-bind.io", "tenancy.kcp.io", "topology.kcp.io"].map(str::to_owned).to_vec();
                 background.backend(config);
-                let export: ApiExport = home.get_kcp(BIND_EXPORT).await?.context("the backend's APIExport is missing")?;
+                let export: ApiExport =
+                    home.get_kcp(BIND_EXPORT).await?.context("the backend's APIExport is missing")?;
                 let mut binding = ApiBinding::to_export("kube-bind", ExportReference::new(BACKEND, BIND_EXPORT));
                 let claims = export.spec.permission_claims.into_iter();
                 binding.spec.permission_claims = claims.map(|claim| claim.decided(ClaimState::Accepted)).collect();
@@ -135,14 +138,19 @@ impl Story {
                 let (namespace, kubeconfig) = contract(seen, &account, &identity).await?;
                 background.konnector(Server::from_kubeconfig_yaml(&workload.kubeconfig("admin", None)?)?, None);
                 bind_all(seen, local, &kubeconfig, json!({ EXISTING_OBJECTS_ANNOTATION: "Show" })).await?;
-                hand_over(seen, &account, &namespace).await?;
+                // A namespace that was there before is the account's own: it has to say that it shares it.
+                let shared = json!({"metadata": {"annotations": {SERVICE_NAMESPACE_ANNOTATION: format!("{namespace}/{NAMESPACE}")}}});
+                account.merge_patch(&namespaces(), None, NAMESPACE, &shared).await?;
+                hand_over(seen, &account, &namespace, json!([{"name": NAMESPACE}])).await?;
                 let bindings = of(kinds::API_SERVICE_BINDING);
                 let is_ready = |it: &serde_json::Value| {
                     let mut conditions = it["status"]["conditions"].as_array().into_iter().flatten();
                     conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
                 };
                 until_object(seen, (local, &bindings, None, "widgets"), is_ready).await?;
-                Ok(Done::new(format!("the workload cluster has contract {namespace}, a konnector and one bundle: Widgets are served")))
+                Ok(Done::new(format!(
+                    "the workload cluster has contract {namespace}, a konnector and one bundle: Widgets are served"
+                )))
             })
             .await
     }
@@ -171,7 +179,9 @@ impl Story {
                 until_gone(seen, there).await?;
                 let first = account.get(&widgets(), Some(NAMESPACE), "first").await?;
                 anyhow::ensure!(first.is_some(), "first is gone");
-                Ok(Done::new("second, made on the workload cluster, reached the account, and went again when it was deleted"))
+                Ok(Done::new(
+                    "second, made on the workload cluster, reached the account, and went again when it was deleted",
+                ))
             })
             .await
     }

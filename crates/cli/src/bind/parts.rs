@@ -201,11 +201,11 @@ pub async fn contract(seen: &Observed, provider: &Client, identity: &str) -> any
     Ok((namespace.to_owned(), BindingResponse::parse(&answer)?.kubeconfig_text()?))
 }
 
-/// Hands Widgets over: the provider's part.
-pub async fn hand_over(seen: &Observed, provider: &Client, contract: &str) -> anyhow::Result<()> {
+/// Hands Widgets over, with these namespaces: the provider's part.
+pub async fn hand_over(seen: &Observed, provider: &Client, contract: &str, namespaces: Value) -> anyhow::Result<()> {
     let requests = of(kinds::API_SERVICE_EXPORT_REQUEST);
     let request = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExportRequest", "metadata": {"name": "widgets"},
-        "spec": {"resources": [{"group": GROUP, "resource": "widgets", "versions": ["v1"]}]}});
+        "spec": {"resources": [{"group": GROUP, "resource": "widgets", "versions": ["v1"]}], "namespaces": namespaces}});
     provider.create(&requests, Some(contract), &request).await?;
     let at = (provider, &requests, Some(contract), "widgets");
     until_object(seen, at, |it| it["status"]["phase"] == "Succeeded").await?;
@@ -213,14 +213,9 @@ pub async fn hand_over(seen: &Observed, provider: &Client, contract: &str) -> an
 }
 
 /// Binds all that a contract hands over: the consumer's part. `annotations` go to the bundle.
-pub async fn bind_all(
-    seen: &Observed,
-    consumer: &Client,
-    kubeconfig: &str,
-    annotations: Value,
-) -> anyhow::Result<()> {
+pub async fn bind_all(seen: &Observed, consumer: &Client, kubeconfig: &str, annotations: Value) -> anyhow::Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-bind"}});
-    consumer.apply(&namespaces(), None, &namespace).await?;
+    consumer.apply(&namespaces(), None, &namespace, "carrick").await?;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "provider"},
         "data": {"kubeconfig": BASE64.encode(kubeconfig.as_bytes())}});
     consumer.create(&secrets(), Some("kube-bind"), &secret).await?;

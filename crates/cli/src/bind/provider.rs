@@ -103,7 +103,7 @@ impl Story {
             .step(step, async |seen| {
                 let identity = identity::of(&home, NAMESPACE).await?;
                 let (namespace, kubeconfig) = contract(seen, plain, &identity).await?;
-                hand_over(seen, plain, &namespace).await?;
+                hand_over(seen, plain, &namespace, json!([])).await?;
                 let text = format!("workspace {HOME} has contract {namespace}, which hands over Widgets");
                 Ok(Done::new(text).with((namespace, kubeconfig)))
             })
@@ -169,7 +169,12 @@ impl Story {
                 .await?;
                 let lines = copies.iter().map(|copy| {
                     let place = |field: &str| copy["metadata"][field].as_str().unwrap_or_default().to_owned();
-                    format!("{}/{} ({})", place("namespace"), place("name"), copy["spec"]["size"].as_str().unwrap_or_default())
+                    format!(
+                        "{}/{} ({})",
+                        place("namespace"),
+                        place("name"),
+                        copy["spec"]["size"].as_str().unwrap_or_default()
+                    )
                 });
                 let lines: Vec<String> = lines.collect();
                 Ok(Done::new("both teams have ordered mine; the plain cluster has both, apart").details(lines))
@@ -216,7 +221,9 @@ async fn operate(client: Client) {
         let phase = format!("{} and ready", value["spec"]["size"].as_str().unwrap_or_default());
         if value["status"]["phase"] != phase.as_str() {
             let status = json!({"status": {"phase": phase}});
-            if let Err(error) = client.merge_patch_status(&widgets(), Some(&object.namespace), &object.name, &status).await {
+            if let Err(error) =
+                client.merge_patch_status(&widgets(), Some(&object.namespace), &object.name, &status).await
+            {
                 tracing::warn!(%error, "the operator cannot write a status");
             }
         }

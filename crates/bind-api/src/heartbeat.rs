@@ -1,5 +1,6 @@
 //! Heartbeats: when a konnector sends one, what a provider makes of it, and how two konnectors on one contract are told apart.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use carrick_go::duration;
@@ -101,37 +102,47 @@ fn duration_text(duration: Duration) -> String {
 pub struct HeartbeatWatch {
     /// The newest heartbeat that is accounted for.
     known: Option<Timestamp>,
-    /// Our own one that may not have come back yet.
-    sent: Option<Timestamp>,
-    /// Where we said that our kubeconfig is, and whether somebody was last seen to say something else.
+    /// Our own ones of late. One may come back after the next one was sent, for example if that was refused because we had not seen the first.
+    sent: VecDeque<Timestamp>,
+    /// Where we said that our kubeconfig is, and whether that was seen last. Only then is it news that somebody says something else.
     secret: Option<SecretReference>,
-    other_secret: bool,
+    own_secret: bool,
     strange: u32,
 }
+
+/// How many of our own heartbeats are remembered.
+const MOST_SENT: usize = 16;
 
 impl HeartbeatWatch {
     /// We send a heartbeat.
     pub fn on_sent(&mut self, status: &ClusterBindingStatus) {
-        self.sent = clock::read(&status.last_heartbeat_time);
-        self.secret.clone_from(&status.consumer_secret_ref);
+        if let Some(sent) = clock::read(&status.last_heartbeat_time) {
+            self.sent.truncate(MOST_SENT - 1);
+            self.sent.push_front(sent);
+        }
+        if self.secret != status.consumer_secret_ref {
+            self.secret.clone_from(&status.consumer_secret_ref);
+            self.own_secret = false;
+        }
     }
 
     /// The ClusterBinding was seen. True as soon as another konnector is sure to be there.
     pub fn on_seen(&mut self, status: &ClusterBindingStatus) -> bool {
         let seen = clock::read(&status.last_heartbeat_time);
-        let ours = seen.is_some() && seen == self.sent;
+        let ours = seen.is_some_and(|seen| self.sent.contains(&seen));
         // What was there before we came, and what is older than that, is nobody's fault.
         let new = match (self.known, seen) {
             (Some(known), Some(seen)) => seen > known,
-            (None, Some(_)) => self.sent.is_some(),
+            (None, Some(_)) => !self.sent.is_empty(),
             _ => false,
         };
         // Whoever keeps its kubeconfig elsewhere writes that into the same place.
-        let other_secret = self.secret.is_some() && status.consumer_secret_ref != self.secret;
-        if (new && !ours) || (other_secret && !self.other_secret) {
+        let own_secret = self.secret.is_some() && status.consumer_secret_ref == self.secret;
+        let other_secret = status.consumer_secret_ref.is_some() && !own_secret && self.own_secret;
+        if (new && !ours) || other_secret {
             self.strange += 1;
         }
-        self.other_secret = other_secret;
+        self.own_secret = own_secret;
         self.known = self.known.max(seen);
         self.strange >= 2
     }
@@ -220,6 +231,28 @@ mod tests {
         watch.on_sent(&ours);
         assert!(!watch.on_seen(&theirs) && !watch.on_seen(&theirs), "a stale read");
         assert!(!watch.on_seen(&ours));
+        assert!(!watch.on_seen(&theirs) && !watch.on_seen(&theirs), "it may be the last word of a predecessor");
+        assert!(!watch.on_seen(&ours));
         assert!(watch.on_seen(&theirs), "they come again");
+    }
+
+    #[test]
+    fn our_own_heartbeats_are_never_strange_however_late_they_come_back() {
+        let kept = |seconds| {
+            let mut status = status(seconds, "5m0s");
+            status.consumer_secret_ref = Some(SecretReference::new("kube-bind", "ours"));
+            status
+        };
+        let mut watch = HeartbeatWatch::default();
+        let nothing = ClusterBindingStatus::default();
+        assert!(!watch.on_seen(&nothing));
+        watch.on_sent(&kept(0));
+        assert!(!watch.on_seen(&nothing), "it has not come back yet");
+        // A second has passed, the next one is refused, and then the first one comes.
+        watch.on_sent(&kept(1));
+        assert!(!watch.on_seen(&kept(0)) && !watch.on_seen(&kept(0)));
+        watch.on_sent(&kept(2));
+        assert!(!watch.on_seen(&kept(2)) && !watch.on_seen(&kept(1)));
+        assert_eq!(watch.strange, 0);
     }
 }

@@ -14,6 +14,7 @@ use carrick_bind_api::{crds, kinds};
 use carrick_bind_backend::agent::{BackendConfig, Clusters, SchemaSource, lead};
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_bind_backend::http::{Allowed, Front, GivenKeys, HttpConfig, LoginMethod};
+use carrick_bind_backend::provider::{Person, Provider};
 use carrick_client::{Client, Resource, Server, Web, WebTrust};
 use carrick_konnector::agent::KonnectorConfig;
 use carrick_plane::{Config, Mode, Plane};
@@ -115,12 +116,18 @@ async fn backend(server: Server, stop: &CancellationToken) -> String {
         callback: format!("{url}/api/callback"),
         tls: None,
         keys: GivenKeys::default(),
-        allowed: Allowed { groups: everybody, users: Vec::new() },
+        allowed: Allowed { groups: everybody.clone(), users: Vec::new() },
     };
     let front = Front::open(http, Arc::clone(&clusters)).await.unwrap();
     tokio::spawn(front.serve(listener, stop.clone()));
-    let stop = stop.clone();
-    tokio::spawn(async move { lead(&config, &clusters, &stop).await.unwrap() });
+    let (stop, led) = (stop.clone(), Arc::clone(&clusters));
+    tokio::spawn(async move { lead(&config, &led, &stop).await.unwrap() });
+    // The backend grants this when it begins to serve the cluster.
+    let somebody = Person { subject: "somebody".to_owned(), issuer: String::new(), groups: everybody };
+    until("whoever has logged in may bind", async || {
+        clusters.may_bind("", &somebody).await.is_ok_and(|may| may).then_some(())
+    })
+    .await;
     url
 }
 

@@ -107,6 +107,9 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         // In Kubernetes' order, so that documents can be compared.
         let rank = |verb: &&str| CUSTOM_VERBS.iter().position(|known| known == verb);
         let mut verbs = resource.verbs.clone();
+        if resource.terminating {
+            verbs.retain(|verb| !matches!(*verb, "create" | "patch" | "update"));
+        }
         verbs.sort_by_key(rank);
         entry["verbs"] = json!(verbs);
     }

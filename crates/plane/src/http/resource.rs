@@ -327,7 +327,7 @@ impl Call<'_> {
         }
         let (sent, agent) = self.sent(scope, request)?;
         let options = self.write_options("CreateOptions", &agent, sent.duplicates)?;
-        let options = WriteOptions { strict: sent.strict, ..options };
+        let options = WriteOptions { strict: sent.strict, yaml: sent.yaml, ..options };
         let written = self.server.api.create(self.caller, scope, sent.value, &options)?;
         Ok(self.written(scope, written))
     }
@@ -335,7 +335,8 @@ impl Call<'_> {
     fn update(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         let (sent, agent) = self.sent(scope, request)?;
         let options = self.write_options("UpdateOptions", &agent, sent.duplicates)?;
-        let options = WriteOptions { strict: sent.strict, ..options };
+        let options = WriteOptions { strict: sent.strict, yaml: sent.yaml, ..options };
+        self.check_creation(scope, false)?;
         let target = self.target;
         let api = &self.server.api;
         let written = api.put(self.caller, scope, &target.name, &target.subresource, sent.value, &options)?;
@@ -371,12 +372,33 @@ impl Call<'_> {
             let cause = Cause::required("fieldManager", "is required for apply patch");
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[cause]));
         }
+        if matches!(patch, Patch::Apply(_)) {
+            self.check_creation(scope, true)?;
+        }
         let target = self.target;
         let api = &self.server.api;
         let written = api.patch(self.caller, scope, &target.name, &target.subresource, &patch, &options);
         let mut written = written.map_err(|status| status.warned(&warnings))?;
         written.warnings.append(&mut warnings);
         Ok(self.written(scope, written))
+    }
+
+    /// Who creates an object by other means than a POST must be allowed to create it.
+    fn check_creation(&self, scope: &Scope, applied: bool) -> Result<(), Status> {
+        let target = self.target;
+        if !target.subresource.is_empty() || !self.api().would_create(scope, &target.name, applied) {
+            return Ok(());
+        }
+        let attributes = Attributes {
+            verb: "create".into(),
+            group: target.group.clone(),
+            version: target.version.clone(),
+            resource: target.plural.clone(),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+            ..Attributes::default()
+        };
+        self.root.authorize(self.api(), self.caller, &attributes)
     }
 
     /// The error for options that cannot be decoded.

@@ -47,9 +47,8 @@ use encoding::Encoding;
 use peer::Peer;
 use request::Request;
 
-/// How many seeds, from the first on, are played every time on kube-apiserver, and in kcp, where a few of the later ones still differ.
+/// How many seeds, from the first on, are played every time on kube-apiserver and in kcp.
 const SEEDS: u64 = 24;
-const KCP_SEEDS: u64 = 8;
 /// How many seeds of a provider's requests are played every time.
 const FLOW_SEEDS: u64 = 8;
 /// How many seeds of CRDs are played every time.
@@ -138,8 +137,7 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
             return Ok(());
         }
         let seeds = seed::seeds(match pair {
-            Pair::Kube => SEEDS,
-            Pair::Kcp => KCP_SEEDS,
+            Pair::Kube | Pair::Kcp => SEEDS,
             Pair::Flow => FLOW_SEEDS,
             Pair::Definitions | Pair::Corpus => DEFINITIONS,
             Pair::Admission | Pair::KcpAdmission | Pair::KubeReviews | Pair::KcpReviews => 1,

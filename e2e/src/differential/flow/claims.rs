@@ -34,8 +34,7 @@ pub(super) fn are_applied(binding: &Value) -> bool {
         && sorted(wanted(&kept_accepted)) == sorted(kept_applied.iter().map(essence).collect())
 }
 
-/// Whether a binding waits for kcp to serve another schema. kcp now and then misses the moment when it does (comments in its source say so, too),
-/// and leaves the binding alone until something else happens to it or to its export.
+/// Whether a binding waits for another schema to be served, which kcp begins with only five seconds after it has heard of it.
 pub(super) fn are_awaited(binding: &Value) -> bool {
     binding["kind"] == "APIBinding"
         && binding["metadata"]["deletionTimestamp"].is_null()

@@ -137,17 +137,8 @@ impl Desk<'_> {
             if late || (is_reached(step.until, &last, &raw) && since.elapsed() >= self.party.still) {
                 return Ok(last);
             }
-            if since.elapsed() >= self.party.still && claims::are_awaited(&raw) {
-                self.remind().await?;
-                since = Instant::now();
-            }
             tokio::time::sleep(PAUSE).await;
         }
-    }
-
-    /// Lets controllers look at the bindings of the export again.
-    async fn remind(&self) -> anyhow::Result<()> {
-        self.touch(&inside("{P}", &format!("/apis/apis.kcp.io/v1alpha2/apiexports/{EXPORT}"))).await
     }
 
     /// Writes every object that is claimed. Once a binding is gone, objects keep its labels until somebody writes them, and the controllers
@@ -169,9 +160,9 @@ impl Desk<'_> {
 
     /// An object gets an annotation and loses it, which leaves no trace.
     async fn touch(&self, path: &str) -> anyhow::Result<()> {
-        let path = self.resolved(&format!("{path}?fieldManager=reminder"));
+        let path = self.resolved(&format!("{path}?fieldManager=touch"));
         for note in [json!("look"), Value::Null] {
-            let body = json!({ "metadata": { "annotations": { "example.com/reminder": note } } });
+            let body = json!({ "metadata": { "annotations": { "example.com/touched": note } } });
             let types = ["application/merge-patch+json", "application/json"];
             self.users[0].ask("PATCH", &path, types, body.to_string().into()).await?;
         }

@@ -258,8 +258,7 @@ fn merge(target: &mut Value, config: &Value, schema: Option<&Schema>, custom: bo
             }
             let items = schema.and_then(|schema| schema.items.as_deref());
             let element = |item: &Value| fields::item_element(&kind, items, item);
-            *list =
-                woven(std::mem::take(list), config, element, |found, item| merge(found, item, items, custom, field));
+            *list = woven(list, config, element, |found, item| merge(found, item, items, custom, field));
         }
         _ => *target = config.clone(),
     }
@@ -268,7 +267,7 @@ fn merge(target: &mut Value, config: &Value, schema: Option<&Schema>, custom: bo
 /// The items of a list and of a configuration: those of both in the order of the configuration, and those of the list alone behind the ones that
 /// they have been behind so far.
 fn woven(
-    list: Vec<Value>,
+    list: &[Value],
     config: &[Value],
     element: impl Fn(&Value) -> Option<String>,
     merge: impl Fn(&mut Value, &Value),
@@ -366,7 +365,7 @@ mod tests {
         ] {
             let items = |text: &str| -> Vec<Value> { text.chars().map(|item| item.to_string().into()).collect() };
             let element = |item: &Value| item.as_str().map(str::to_owned);
-            let found = woven(items(list), &items(config), element, |_, _| {});
+            let found = woven(&items(list), &items(config), element, |_, _| {});
             assert_eq!(found, items(expected), "{list} {config}");
         }
     }

@@ -140,6 +140,13 @@ pub(super) fn read(resource: &Resource, object: &mut Value, unknown: &mut Vec<St
     workloads::read(message, object, unknown).map(|()| true)
 }
 
+/// The status of a new object of a kind that has no schema: there, but empty.
+pub(super) fn empty_status(resource: &Resource, object: &mut Value) {
+    if let Some(status) = message(resource).and_then(workloads::empty_status) {
+        object["status"] = status;
+    }
+}
+
 /// What is known of a kind that has no schema.
 fn message(resource: &Resource) -> Option<&'static protobuf::Message> {
     let version = resource.versions.first().filter(|version| version.schema.is_none())?;

@@ -152,6 +152,13 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         entry["version"] = "v1".into();
         all.push(entry);
     }
+    if resource.group.is_empty() && &*resource.plural == "pods" && !is_virtual {
+        all.push(sub("binding", "Binding", &["create"]));
+        let mut entry = sub("eviction", "Eviction", &["create"]);
+        entry["group"] = "policy".into();
+        entry["version"] = "v1".into();
+        all.push(entry);
+    }
     if resource.group.is_empty() && &*resource.plural == "serviceaccounts" && !is_virtual {
         let mut entry = sub("token", "TokenRequest", &["create"]);
         entry["group"] = "authentication.k8s.io".into();

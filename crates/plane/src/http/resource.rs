@@ -13,7 +13,7 @@ use super::negotiate::{Format, Shape};
 use super::options::{invalid_options, number};
 use super::reply::{self, Reply};
 use super::table::{self, Include, Partial};
-use super::{reviews, scale, token, watch};
+use super::{pods, reviews, scale, token, watch};
 use crate::api::{
     Api, DeleteOptions, FieldSelector, FieldValidation, Listed, RevisionMatch, Scope, WriteOptions, Written,
     custom_patches,
@@ -141,6 +141,9 @@ impl Call<'_> {
         if target.subresource == "token" {
             return token::answer(self, &scope, request);
         }
+        if matches!(target.subresource.as_str(), "binding" | "eviction") {
+            return pods::answer(self, &scope, request);
+        }
         if target.subresource == "scale" {
             return scale::answer(self, &scope, request);
         }
@@ -164,6 +167,9 @@ impl Call<'_> {
             "scale" => version.scale.is_some() && !self.root.is_virtual(),
             "finalize" => {
                 &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty() && !self.root.is_virtual()
+            }
+            "binding" | "eviction" => {
+                &*scope.resource.plural == "pods" && scope.resource.group.is_empty() && !self.root.is_virtual()
             }
             "token" => {
                 &*scope.resource.plural == "serviceaccounts"

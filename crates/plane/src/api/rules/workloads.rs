@@ -24,6 +24,11 @@ pub(super) fn read(message: &Message, object: &mut Value, unknown: &mut Vec<Stri
     Ok(())
 }
 
+/// The status that Go shows of an object that has none.
+pub(super) fn empty_status(message: &Message) -> Option<Value> {
+    message.fields.iter().find(|field| field.name == "status" && field.is_shown()).map(zero)
+}
+
 /// What is wrong with an object.
 pub(super) fn faults(resource: &Resource, object: &Value) -> Vec<Cause> {
     let path = match (&*resource.group, &*resource.plural) {

@@ -47,9 +47,8 @@ use encoding::Encoding;
 use peer::Peer;
 use request::Request;
 
-/// How many seeds, from the first on, are played every time on kube-apiserver, and in kcp, where a few of the later ones still differ.
+/// How many seeds, from the first on, are played every time on kube-apiserver and in kcp.
 const SEEDS: u64 = 24;
-const KCP_SEEDS: u64 = 8;
 /// How many seeds of a provider's requests are played every time.
 const FLOW_SEEDS: u64 = 8;
 /// How many seeds of CRDs are played every time.
@@ -58,8 +57,8 @@ const DEFINITIONS: u64 = 12;
 const AT_ONCE: usize = 4;
 /// The same of those that mostly wait for controllers.
 const FLOWS_AT_ONCE: usize = 6;
-/// How long what controllers write has to stay the same to be the last word, in kcp and on the plane, whose controllers do not sleep.
-const STILL: [Duration; 2] = [Duration::from_millis(2500), Duration::from_secs(1)];
+/// How long what controllers write has to stay the same to be the last word, on a machine that has other things to do.
+const STILL: Duration = Duration::from_millis(2500);
 /// How many differing answers of a sequence are told.
 const TOLD: usize = 12;
 
@@ -133,13 +132,12 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
         }
         let arena = Arena::set(real, &plane, pair).await?;
         if pair == Pair::Corpus {
-            let told = corpus::compare(&arena.real, &arena.plane).await?;
+            let told = corpus::compare(arena.real().await?, &arena.plane).await?;
             anyhow::ensure!(told.is_empty(), "{}", told.join("\n"));
             return Ok(());
         }
         let seeds = seed::seeds(match pair {
-            Pair::Kube => SEEDS,
-            Pair::Kcp => KCP_SEEDS,
+            Pair::Kube | Pair::Kcp => SEEDS,
             Pair::Flow => FLOW_SEEDS,
             Pair::Definitions | Pair::Corpus => DEFINITIONS,
             Pair::Admission | Pair::KcpAdmission | Pair::KubeReviews | Pair::KcpReviews => 1,
@@ -169,9 +167,34 @@ fn kubeconfigs(folder: Option<PathBuf>, world: Option<&dyn World>, pair: Pair) -
     }))
 }
 
+/// A server with a workspace and a kind for what is asked.
+async fn prepared(mut peer: Peer, pair: Pair, id: &str) -> anyhow::Result<Peer> {
+    if pair == Pair::Flow {
+        return Ok(peer);
+    }
+    if pair == Pair::Kcp {
+        peer.enter_workspace(&format!("differential-{id}")).await?;
+    }
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let crd = kinds::crd();
+    let path = format!("{crds}/{}", crd["metadata"]["name"].as_str().unwrap_or_default());
+    if peer.must("GET", &path, &Value::Null).await.is_err() {
+        // Another comparison may be quicker; whether it is there is seen below.
+        let _ = peer.must("POST", crds, &crd).await;
+    }
+    let established = |crd: &Value| crate::stage::condition(crd, "Established")["status"] == "True";
+    peer.until(&path, "the CRD is established", established).await?;
+    for kind in kinds::watched() {
+        peer.until(&kind.path.replace("{ns}", "default"), "the kind is served", |_| true).await?;
+    }
+    Ok(peer)
+}
+
 /// Two servers that are asked the same.
 struct Arena {
-    real: Peer,
+    /// The real server as it was found, and ready to be asked, once it is needed: whose answers are kept does not even have to run.
+    outside: Peer,
+    inside: OnceCell<Peer>,
     plane: Peer,
     /// The agent's tokens, in kcp and on the plane.
     agents: [String; 2],
@@ -190,26 +213,16 @@ impl Arena {
         let plane = kubeconfigs(std::env::var_os("CARRICK_PLANE").map(PathBuf::from), Some(plane), pair)?;
         let agents = [&real, &plane].map(|[_, agent]| peer::token(agent).unwrap_or_default());
         let id = unique();
-        let (mut real, mut plane) = (Peer::new("real server", &real[0])?, Peer::new("plane", &plane[0])?);
-        for peer in [&mut real, &mut plane].into_iter().filter(|_| pair != Pair::Flow) {
-            if pair == Pair::Kcp {
-                peer.enter_workspace(&format!("differential-{id}")).await?;
-            }
-            let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            let crd = kinds::crd();
-            let path = format!("{crds}/{}", crd["metadata"]["name"].as_str().unwrap_or_default());
-            if peer.must("GET", &path, &Value::Null).await.is_err() {
-                // Another comparison may be quicker; whether it is there is seen below.
-                let _ = peer.must("POST", crds, &crd).await;
-            }
-            let established = |crd: &Value| crate::stage::condition(crd, "Established")["status"] == "True";
-            peer.until(&path, "the CRD is established", established).await?;
-            for kind in kinds::watched() {
-                peer.until(&kind.path.replace("{ns}", "default"), "the kind is served", |_| true).await?;
-            }
-        }
+        let (real, plane) = (Peer::new("real server", &real[0])?, Peer::new("plane", &plane[0])?);
+        let plane = prepared(plane, pair, &id).await?;
         let kept = std::env::var_os("CARRICK_KEPT").map(PathBuf::from);
-        Ok(Self { real, plane, agents, stages: Default::default(), pair, id, kept, played: AtomicUsize::new(0) })
+        let (inside, stages, played) = Default::default();
+        Ok(Self { outside: real, inside, plane, agents, stages, pair, id, kept, played })
+    }
+
+    /// The real server, ready to be asked.
+    async fn real(&self) -> anyhow::Result<&Peer> {
+        self.inside.get_or_try_init(|| prepared(self.outside.clone(), self.pair, &self.id)).await
     }
 
     /// Plays a sequence on both; where and how they differ first.
@@ -224,7 +237,8 @@ impl Arena {
 
     /// Plays a sequence on the real server, unless its answers were kept.
     async fn play_real(&self, sequence: &[Request], namespace: &str) -> anyhow::Result<Vec<Value>> {
-        self.keep(&format!("{sequence:?}"), play::play(&self.real, sequence, namespace)).await
+        let played = async { play::play(self.real().await?, sequence, namespace).await };
+        self.keep(&format!("{sequence:?}"), played).await
     }
 
     /// The kept answers to a sequence, or those that it gets now.
@@ -249,14 +263,14 @@ impl Arena {
     async fn about(&self, seed: u64) -> anyhow::Result<Option<String>> {
         if self.pair == Pair::Definitions {
             let token = format!("d{}-{seed}", self.id);
-            return definitions::compare(&self.real, &self.plane, seed, &token).await;
+            return definitions::compare(self.real().await?, &self.plane, seed, &token).await;
         }
         if self.pair == Pair::Flow {
             return self.flow(seed).await.with_context(|| seed::replay(seed));
         }
         if matches!(self.pair, Pair::Admission | Pair::KcpAdmission) {
             let token = format!("a{}-{seed}", self.id);
-            return admission::compare(&self.real, &self.plane, seed, &token).await;
+            return admission::compare(self.real().await?, &self.plane, seed, &token).await;
         }
         self.seed(seed).await
     }
@@ -302,7 +316,7 @@ impl Arena {
         let sequence = flow::sequence(seed);
         let token = format!("d{}-{}", self.id, self.played.fetch_add(1, Ordering::Relaxed));
         let play = async |index: usize| {
-            let peer = [&self.real, &self.plane][index];
+            let peer = [&self.outside, &self.plane][index];
             let own;
             let stage = if sequence.is_alone() {
                 own = flow::Stage::alone(peer, &unique(), &sequence).await?;
@@ -310,7 +324,7 @@ impl Arena {
             } else {
                 self.stages[index].get_or_try_init(|| flow::Stage::set(peer, &self.id)).await?
             };
-            let party = flow::Party { peer, agent: &self.agents[index], still: STILL[index], stage };
+            let party = flow::Party { peer, agent: &self.agents[index], still: STILL, stage };
             flow::play(&party, &sequence, &token).await
         };
         let asked = format!("{sequence:?}");

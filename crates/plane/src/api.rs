@@ -11,6 +11,7 @@ mod change;
 mod create;
 mod decode;
 mod delete;
+mod etcd;
 mod fields;
 mod managed;
 mod meta;

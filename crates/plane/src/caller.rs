@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// The attribute that holds the logical cluster of a service account, in kcp.
+pub(crate) const ACCOUNT_CLUSTER: &str = "authentication.kcp.io/cluster-name";
+
 /// Who makes a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {

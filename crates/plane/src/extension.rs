@@ -75,6 +75,9 @@ pub trait Extension: Send + Sync {
     /// Clusters with the same kinds get the same list, and the same cluster gets it again until something changes.
     fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>>;
 
+    /// A kind that is bound from an export with this identity somewhere.
+    fn identified(&self, group: &str, plural: &str, identity: &str) -> Option<Arc<Resource>>;
+
     /// Checks and completes one write.
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status>;
 

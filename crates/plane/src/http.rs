@@ -16,6 +16,7 @@ mod jsonpath;
 mod negotiate;
 mod openapi;
 mod options;
+mod pods;
 mod reply;
 mod request;
 mod resource;

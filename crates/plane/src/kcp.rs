@@ -49,6 +49,7 @@ mod workspace;
 
 use std::sync::Arc;
 
+use carrick_kcp::hash::Claim as ClaimKey;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +62,7 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Store;
 use shards::Shards;
+use subject::Subject;
 
 /// The kcp half of a plane.
 pub struct Kcp {
@@ -83,6 +85,11 @@ impl Extension for Kcp {
 
     fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>> {
         self.apis.of_cluster(&self.data, cluster)
+    }
+
+    fn identified(&self, group: &str, plural: &str, identity: &str) -> Option<Arc<Resource>> {
+        let claim = ClaimKey { group, resource: plural, identity_hash: identity };
+        self.views.identified(&self.data, &self.apis, &Subject::from(claim))
     }
 
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {

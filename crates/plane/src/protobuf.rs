@@ -20,7 +20,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-pub(crate) use table::{Count, Field, Form, named};
+pub(crate) use table::{Count, Field, Form, Message, kind, named};
 pub use wire::WireError;
 use wire::{Fields, put_bytes, put_message};
 

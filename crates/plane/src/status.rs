@@ -185,7 +185,11 @@ impl Status {
 
     /// A defect of the plane, or a refusal Kubernetes reports as 500.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(500, "InternalError", message)
+        let mut status = Self::new(500, "InternalError", message);
+        if let Some(why) = status.message.strip_prefix("Internal error occurred: ") {
+            status.details = json!({"causes": [{"message": why}]});
+        }
+        status
     }
 
     /// The kind exists but not this verb.

@@ -56,3 +56,5 @@ mod sizes;
 mod watches;
 #[path = "api/webhooks.rs"]
 mod webhooks;
+#[path = "api/workloads.rs"]
+mod workloads;

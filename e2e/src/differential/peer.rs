@@ -19,6 +19,7 @@ use crate::bench::door;
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// One API server, or one workspace.
+#[derive(Clone)]
 pub struct Peer {
     /// Which it is, for reports.
     pub name: &'static str,

@@ -90,12 +90,14 @@ impl Desk<'_> {
             When::Settled | When::Gone if !collected => Ok(Value::Null),
             When::Never => self.send(request).await.map(|_| Value::Null),
             When::Refused => {
-                let began = Instant::now();
+                // How often it was accepted before, each time with another UID, tells nothing.
+                let (began, before) = (Instant::now(), self.normal.clone());
                 while self.send(request).await?["code"].as_u64().is_some_and(|code| code < 300)
                     && began.elapsed() < PATIENCE
                 {
                     tokio::time::sleep(PAUSE).await;
                 }
+                self.normal = before;
                 Ok(Value::Null)
             }
             When::Gone => {

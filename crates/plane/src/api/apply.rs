@@ -1,6 +1,7 @@
 //! Server-side apply.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
@@ -10,9 +11,9 @@ use super::fields::{self, Path, Paths};
 use super::managed::{self, ManagedEntry};
 use super::object::{remove_meta, strip_cluster, whole_numbers};
 use super::scope::Scope;
-use super::typed;
 use super::update::check_name;
 use super::write::{WriteOptions, Written};
+use super::{meta, typed};
 use crate::caller::Caller;
 use crate::schema::{ListType, Schema};
 use crate::status::{Cause, Status};
@@ -41,7 +42,10 @@ impl Api {
         }
         whole_numbers(&mut config);
         typed::check(scope, &config)?;
-        check_name(caller, name, &config)?;
+        // An object that exists has its name already.
+        if absent || !meta::name_of(&config).is_empty() {
+            check_name(caller, name, &config)?;
+        }
         let has_status = scope.version()?.status;
         limit(&mut config, subresource, has_status);
         if absent {
@@ -253,16 +257,53 @@ fn merge(target: &mut Value, config: &Value, schema: Option<&Schema>, custom: bo
                 return;
             }
             let items = schema.and_then(|schema| schema.items.as_deref());
-            for item in config {
-                let element = fields::item_element(&kind, items, item);
-                match list.iter_mut().find(|found| fields::item_element(&kind, items, found) == element) {
-                    Some(found) => merge(found, item, items, custom, field),
-                    None => list.push(item.clone()),
-                }
-            }
+            let element = |item: &Value| fields::item_element(&kind, items, item);
+            *list = woven(list, config, element, |found, item| merge(found, item, items, custom, field));
         }
         _ => *target = config.clone(),
     }
+}
+
+/// The items of a list and of a configuration: those of both in the order of the configuration, and those of the list alone behind the ones that
+/// they have been behind so far.
+fn woven(
+    list: &[Value],
+    config: &[Value],
+    element: impl Fn(&Value) -> Option<String>,
+    merge: impl Fn(&mut Value, &Value),
+) -> Vec<Value> {
+    let (old, new): (Vec<_>, Vec<_>) = (list.iter().map(&element).collect(), config.iter().map(&element).collect());
+    let mut shared = new.iter().filter(|name| old.contains(name)).peekable();
+    let (mut woven, mut taken) = (Vec::with_capacity(list.len().max(config.len())), HashSet::new());
+    let (mut left, mut right) = (0, 0);
+    while left < old.len() || right < new.len() {
+        if let Some(name) = old.get(left) {
+            if !new.contains(name) {
+                woven.push(list[left].clone());
+                left += 1;
+                continue;
+            }
+            if taken.contains(name) {
+                left += 1;
+            } else if right < new.len() && shared.peek().is_some_and(|next| *next != name) {
+                // Its turn in the configuration comes later.
+                left += 1;
+                continue;
+            }
+        }
+        let Some(name) = new.get(right) else { continue };
+        let mut item = config[right].clone();
+        if let Some(at) = old.iter().position(|found| found == name) {
+            item = list[at].clone();
+            merge(&mut item, &config[right]);
+        }
+        woven.push(item);
+        taken.insert(name);
+        right += 1;
+        left += usize::from(old.get(left) == Some(name));
+        shared.next_if(|next| *next == name);
+    }
+    woven
 }
 
 /// Removes the value at a path; maps and lists that become empty are removed too.
@@ -304,4 +345,28 @@ fn remove_in(target: &mut Value, path: &[String], schema: Option<&Schema>, custo
 
 fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_follow_the_configuration_and_others_keep_their_place() {
+        for (list, config, expected) in [
+            ("a", "ba", "ba"),
+            ("abc", "cb", "acb"),
+            ("abc", "", "abc"),
+            ("", "ab", "ab"),
+            ("abc", "d", "abcd"),
+            ("abc", "db", "adbc"),
+            ("xaybz", "ba", "xybza"),
+            ("ax", "ac", "axc"),
+        ] {
+            let items = |text: &str| -> Vec<Value> { text.chars().map(|item| item.to_string().into()).collect() };
+            let element = |item: &Value| item.as_str().map(str::to_owned);
+            let found = woven(&items(list), &items(config), element, |_, _| {});
+            assert_eq!(found, items(expected), "{list} {config}");
+        }
+    }
 }

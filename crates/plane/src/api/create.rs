@@ -112,6 +112,7 @@ impl Api {
             (true, Some(map)) => map.remove("status"),
             _ => None,
         };
+        rules::empty_status(resource, &mut object);
         if let Some(schema) = &version.schema {
             schema.apply_defaults(&mut object);
         }

@@ -12,6 +12,9 @@ use crate::protobuf;
 use crate::schema::unknown_metadata;
 use crate::status::{Cause, Status};
 
+/// The group of metadata and tables, which clients get, but whose kinds nobody may send.
+const META: &str = "meta.k8s.io/v1";
+
 /// Checks and cleans a body that came from a client; returns warnings.
 pub(super) fn decode(
     scope: &Scope,
@@ -33,10 +36,7 @@ pub(super) fn decode(
         *object = json!({});
     }
     if object.is_null() {
-        let message = format!(
-            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in 'null' (6e756c6c)"
-        );
-        return Err(Status::bad_request(message));
+        return Err(incomplete(kind, "Kind", &sent(object, options)));
     }
     if !object.is_object() {
         let shape =
@@ -45,7 +45,7 @@ pub(super) fn decode(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
              json: cannot unmarshal {} into Go value of type {shape} ({})",
             json_type(object),
-            data_encoding::HEXLOWER.encode(object.to_string().as_bytes())
+            start(&sent(object, options))
         );
         return Err(Status::bad_request(message));
     }
@@ -62,16 +62,8 @@ pub(super) fn decode(
                 )));
             }
             None | Some("") => {
-                let (what, text) = (if field == "kind" { "Kind" } else { "apiVersion" }, object.to_string());
-                let start = if text.len() > 30 {
-                    format!("{} ...", &text[..text.floor_char_boundary(30)])
-                } else {
-                    text.clone()
-                };
-                let message = format!(
-                    "the object provided is unrecognized (must be of type {kind}): Object '{what}' is missing in '{text}' ({start})"
-                );
-                return Err(Status::bad_request(message));
+                let what = if field == "kind" { "Kind" } else { "apiVersion" };
+                return Err(incomplete(kind, what, &sent(object, options)));
             }
             Some(_) if !custom => {
                 let (version, found) = (object["apiVersion"].as_str().unwrap_or("v1"), object["kind"].as_str());
@@ -84,7 +76,7 @@ pub(super) fn decode(
                 }
                 let short = version.rsplit('/').next().unwrap_or_default();
                 let why = match package(&resource.group) {
-                    Some(package) if protobuf::is_known(version, found) => {
+                    Some(package) if version != META && protobuf::is_known(version, found) => {
                         format!("converting ({short}.{found}) to ({package}.{kind}): unknown conversion")
                     }
                     _ => why,
@@ -160,6 +152,10 @@ pub(super) fn decode(
                 };
                 return Err(refused(scope, object, source, &why));
             }
+            // Through a virtual workspace, an empty map has an owner before it comes here.
+            if !scope.is_forwarded() {
+                rules::drop_empty(resource, object);
+            }
             // Typed decoding drops nulls and fails on wrong types before anything else is checked.
             drop_all_nulls(object);
             let mut faults = schema.validate(object, None).into_iter();
@@ -173,6 +169,30 @@ pub(super) fn decode(
     }
     unknown.sort();
     unknown_fields(scope, object, &unknown, options, source)
+}
+
+/// The body as it was sent.
+fn sent(object: &Value, options: &WriteOptions) -> String {
+    options.yaml.clone().unwrap_or_else(|| object.to_string())
+}
+
+/// The refusal of a body without its kind or API version.
+fn incomplete(kind: &str, what: &str, text: &str) -> Status {
+    let start = start(text);
+    let message = format!(
+        "the object provided is unrecognized (must be of type {kind}): Object '{what}' is missing in '{text}' ({start})"
+    );
+    Status::bad_request(message)
+}
+
+/// The first bytes of a body, as Go's decoders show them: as they are, if it looks like an object.
+fn start(text: &str) -> String {
+    const SHOWN: usize = 30;
+    let rest = if text.len() > SHOWN { " ..." } else { "" };
+    if text.starts_with('{') {
+        return format!("{}{rest}", &text[..text.floor_char_boundary(SHOWN)]);
+    }
+    format!("{}{rest}", data_encoding::HEXLOWER.encode(&text.as_bytes()[..text.len().min(SHOWN)]))
 }
 
 /// The package of a group's Go types inside the real server, in which all kinds but those of CRDs are known.

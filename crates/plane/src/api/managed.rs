@@ -150,7 +150,7 @@ pub(super) fn written(
     let Changes { set, removed } = changes(scope, old.unwrap_or(&json!({})), sent, subresource);
     take(&mut known, &set, &removed);
     let manager = options.manager.as_str();
-    if set.is_empty() || manager.is_empty() {
+    if manager.is_empty() {
         return known;
     }
     // A virtual workspace treats all kinds as custom ones; what only it believes to be a field stays with whom it has seen.

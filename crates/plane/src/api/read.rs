@@ -8,6 +8,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
 use super::base::Api;
+use super::rules;
 use super::scope::Scope;
 use super::select::{FieldSelector, LabelSelector};
 use crate::request::Target;
@@ -81,6 +82,11 @@ impl Api {
         }
     }
 
+    /// Whether a write to a name creates an object: applying does, and so does a PUT of some kinds.
+    pub fn would_create(&self, scope: &Scope, name: &str, applied: bool) -> bool {
+        (applied || rules::created_by_put(&scope.resource)) && self.fetch(scope, name).is_err()
+    }
+
     /// Objects, one page of them.
     pub fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Listed, Status> {
         let kind = scope.resource.stored_kind();
@@ -102,6 +108,7 @@ impl Api {
         let read = |at: Option<u64>, behind: Option<&Key>, limit: usize| {
             self.store.page(&selection, at, behind, limit).map_err(|_| self.expired(token.as_ref()))
         };
+        let lost = token.is_none() && loses_workspace(scope, &options.fields);
         let whole = options.labels.is_empty() && options.fields.is_empty() && scope.visible.is_none();
         let page = if whole {
             let mut page = read(exact, behind, limit)?;
@@ -110,7 +117,7 @@ impl Api {
             }
             page
         } else {
-            let fits = |key: &Key, object: &Object| self.selected(scope, options, key, object);
+            let fits = |key: &Key, object: &Object| !lost && self.selected(scope, options, key, object);
             filtered(read, fits, exact, behind, limit)?
         };
         let Page { revision, items: mut objects, more, rest } = page;
@@ -206,6 +213,11 @@ impl Api {
             annotations[CLUSTER_ANNOTATION] = cluster.into();
         }
     }
+}
+
+/// Whether the fields that are asked for over all workspaces lead kcp to where there is nothing.
+pub(super) fn loses_workspace(scope: &Scope, fields: &FieldSelector) -> bool {
+    scope.target == Target::All && fields.loses_workspace(scope.resource.namespaced)
 }
 
 /// How many objects a filtered page reads at a time.

@@ -3,12 +3,13 @@
 mod crd;
 mod events;
 mod names;
+mod workloads;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use data_encoding::BASE64;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::base::Api;
 use super::meta::NameRule;
@@ -17,6 +18,7 @@ use crate::admission;
 use crate::caller::Caller;
 use crate::definition;
 use crate::go;
+use crate::protobuf;
 use crate::resource::groups::{ADMISSION, RBAC};
 use crate::resource::{Origin, Resource};
 use crate::status::{Cause, Status};
@@ -91,25 +93,21 @@ pub(super) fn unestablished(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Treats maps of strings as Kubernetes' own types do: empty maps are left out, and null becomes an empty string.
+/// Treats maps of strings as Kubernetes' own types do: null becomes an empty string.
 pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), String> {
     for field in ["labels", "annotations"] {
         if let Some(Value::Object(texts)) = object["metadata"].get_mut(field) {
             texts.values_mut().filter(|value| value.is_null()).for_each(|value| *value = Value::String(String::new()));
         }
     }
-    if !(is(resource, "", "secrets") || is(resource, "", "configmaps")) {
+    if !has_texts(resource) {
         return Ok(());
     }
     let bytes = if is(resource, "", "secrets") { "data" } else { "binaryData" };
     check_base64(object.get(bytes))?;
     let Some(map) = object.as_object_mut() else { return Ok(()) };
-    for field in ["data", "binaryData", "stringData"] {
+    for field in TEXTS {
         let Some(Value::Object(texts)) = map.get_mut(field) else { continue };
-        if texts.is_empty() {
-            map.remove(field);
-            continue;
-        }
         for value in texts.values_mut().filter(|value| value.is_null()) {
             *value = Value::String(String::new());
         }
@@ -117,14 +115,48 @@ pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), S
     Ok(())
 }
 
+/// The fields of Secrets and ConfigMaps that hold the actual texts.
+const TEXTS: [&str; 3] = ["data", "binaryData", "stringData"];
+
+fn has_texts(resource: &Resource) -> bool {
+    is(resource, "", "secrets") || is(resource, "", "configmaps")
+}
+
+/// Leaves out what Kubernetes' own types do not tell from nothing.
+pub(super) fn drop_empty(resource: &Resource, object: &mut Value) {
+    if let (true, Some(map)) = (has_texts(resource), object.as_object_mut()) {
+        let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+        map.retain(|field, value| !(TEXTS.contains(&field.as_str()) && is_empty(value)));
+    }
+}
+
 /// Decodes an object into Kubernetes' own type, if that type is known in full: errors are reported, unknown fields are dropped. Returns
 /// false for all other kinds.
 pub(super) fn read(resource: &Resource, object: &mut Value, unknown: &mut Vec<String>) -> Result<bool, String> {
-    if is_crd(resource) { definition::decode(object, unknown).map(|()| true) } else { Ok(false) }
+    if is_crd(resource) {
+        return definition::decode(object, unknown).map(|()| true);
+    }
+    let Some(message) = message(resource) else { return Ok(false) };
+    workloads::read(message, object, unknown).map(|()| true)
+}
+
+/// The status of a new object of a kind that has no schema: there, but empty.
+pub(super) fn empty_status(resource: &Resource, object: &mut Value) {
+    if let Some(status) = message(resource).and_then(workloads::empty_status) {
+        object["status"] = status;
+    }
+}
+
+/// What is known of a kind that has no schema.
+fn message(resource: &Resource) -> Option<&'static protobuf::Message> {
+    let version = resource.versions.first().filter(|version| version.schema.is_none())?;
+    let is_stored = resource.origin == Origin::Builtin && !resource.is_review() && !is_event(resource);
+    is_stored.then(|| protobuf::kind(&resource.api_version(&version.name), &resource.kind)).flatten()
 }
 
 /// Brings an accepted object into the form in which it is stored.
 pub(super) fn settle(resource: &Resource, object: &mut Value) {
+    drop_empty(resource, object);
     if is_crd(resource) {
         definition::tidy(object);
     } else if is_event(resource) {
@@ -159,6 +191,22 @@ pub(super) fn created_by_put(resource: &Resource) -> bool {
 /// A finalizer the server adds when an object of this kind is deleted.
 pub(super) fn delete_finalizer(resource: &Resource) -> Option<&'static str> {
     is_crd(resource).then_some(CLEANUP_FINALIZER)
+}
+
+/// Whether metadata that is sent to the status of a kind is stored. Kubernetes' older kinds do that, newer and custom ones do not.
+pub(super) fn takes_metadata_with_status(resource: &Resource) -> bool {
+    const OLD: [&str; 8] =
+        ["", "apps", "autoscaling", "batch", "certificates.k8s.io", "extensions", "networking.k8s.io", "policy"];
+    resource.origin == Origin::Builtin && OLD.contains(&&*resource.group) && &*resource.plural != "servicecidrs"
+}
+
+/// What of the metadata cannot be changed even so.
+pub(super) fn kept_with_status(resource: &Resource) -> &'static [&'static str] {
+    match &*resource.plural {
+        "deployments" => &["labels"],
+        "pods" => &["ownerReferences"],
+        _ => &[],
+    }
 }
 
 /// Refuses deletions that Kubernetes never allows.
@@ -303,9 +351,18 @@ pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, 
         roles(resource, object, old)
     } else if is_admission(resource) {
         admission::faults(&resource.kind, object, old)
+    } else if resource.origin == Origin::Builtin {
+        workloads::faults(resource, object)
     } else {
         replicas(scope, object)
     }
+}
+
+/// What is wrong with the status of a custom kind that has replicas.
+pub(super) fn validate_status(scope: &Scope, object: &Value) -> Vec<Cause> {
+    let scale = scope.resource.version(&scope.version).and_then(|version| version.scale.as_ref());
+    let scale = scale.filter(|_| scope.resource.is_custom());
+    scale.and_then(|scale| replicas_fault(&scale.status, object)).into_iter().collect()
 }
 
 /// Replica counts are integers and never negative, whatever a schema says.

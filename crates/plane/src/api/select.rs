@@ -94,6 +94,20 @@ impl FieldSelector {
         })
     }
 
+    /// The one value that a field must have.
+    fn exactly(&self, field: &str) -> Option<&str> {
+        let mut tests = self.tests.iter();
+        let found = tests.find(|(path, _, equal)| *equal && field.split('.').eq(path.iter().map(String::as_str)));
+        found.map(|(_, wanted, _)| wanted.as_str())
+    }
+
+    /// Whether it selects nothing over all workspaces of kcp, which then looks for what it names where the names of workspaces are: a
+    /// namespace, or an object of a kind without namespaces.
+    pub(super) fn loses_workspace(&self, namespaced: bool) -> bool {
+        let field = if namespaced { "metadata.namespace" } else { "metadata.name" };
+        self.exactly(field).is_some_and(|name| !name.is_empty())
+    }
+
     /// Whether only name and namespace are used, which do not depend on the version.
     pub(super) fn only_metadata(&self) -> bool {
         self.tests.iter().all(|(path, _, _)| path[0] == "metadata")

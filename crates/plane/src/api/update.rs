@@ -12,10 +12,11 @@ use super::decode::decode;
 use super::object::{drop_empty_metadata, remove_meta, strip_cluster, whole_numbers};
 use super::scope::{Scope, store_error};
 use super::write::{WriteOptions, Written};
-use super::{managed, meta, rules};
+use super::{etcd, managed, meta, rules};
 use crate::caller::Caller;
 use crate::config::Mode;
 use crate::request::Operation;
+use crate::resource::Resource;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored, revision_of};
 
@@ -52,7 +53,7 @@ impl Api {
             object["metadata"]["name"] = name.into();
             let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
             if self.mode == Mode::Kcp && !uid.is_empty() {
-                return Err(no_such_uid(scope, &key, uid));
+                return Err(etcd::other_uid(self.mode, &scope.resource, &key, uid, ""));
             }
             return self.create(caller, scope, object, options);
         }
@@ -164,7 +165,7 @@ impl Api {
         let resource = &scope.resource;
         let version = scope.version()?;
         strip_cluster(&mut current);
-        check_identity(change, stored, &current, &wanted)?;
+        check_identity(self.mode, change, (key, stored), &current, &wanted)?;
         if let Some(schema) = &version.schema {
             schema.apply_defaults(&mut wanted);
         }
@@ -193,7 +194,7 @@ impl Api {
         };
         self.mutate(&admitted, &mut wanted, &owned, warnings)?;
         keep_server_fields(&current, &mut wanted);
-        limit_to_subresource(subresource, version.status, &current, &mut wanted);
+        limit_to_subresource(resource, subresource, version.status, &current, &mut wanted);
         if subresource.is_empty() {
             rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current));
         }
@@ -213,6 +214,9 @@ impl Api {
                 "status" if resource.is_custom() => schema.validate_status(&wanted, &current),
                 _ => schema.validate(&wanted, Some(&current)),
             }));
+        }
+        if subresource == "status" {
+            causes.extend(rules::validate_status(scope, &wanted));
         }
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, name, &causes).into());
@@ -254,19 +258,6 @@ impl Api {
     }
 }
 
-/// The error of kcp's store for an object that is to be replaced, but does not exist.
-fn no_such_uid(scope: &Scope, key: &Key, uid: &str) -> Status {
-    let (group, plural) = (&*scope.resource.group, &*scope.resource.plural);
-    let folder = if group.is_empty() { "core" } else { group };
-    let place = [&*key.cluster, &*key.namespace, &*key.name].into_iter().filter(|part| !part.is_empty());
-    let place = place.collect::<Vec<_>>().join("/");
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{folder}/{plural}/{place}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: "
-    );
-    Status::conflict(group, plural, &key.name, &why)
-}
-
 enum Failure {
     Raced,
     Refused(Status),
@@ -299,7 +290,13 @@ pub(super) fn check_name(caller: &Caller, name: &str, object: &Value) -> Result<
     Ok(())
 }
 
-fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted: &Value) -> Result<(), Failure> {
+fn check_identity(
+    mode: Mode,
+    change: &Change<'_>,
+    (key, stored): (&Key, &Stored),
+    current: &Value,
+    wanted: &Value,
+) -> Result<(), Failure> {
     let Change { caller, scope, name, source, .. } = *change;
     let resource = &scope.resource;
     if source != ChangeSource::Apply {
@@ -312,8 +309,7 @@ fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted:
             let cause = Cause::invalid("metadata.uid", &uid.into(), "field is immutable");
             return Err(Status::invalid(&resource.group, &resource.kind, name, &[cause]).into());
         }
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {present}");
-        return Err(Status::conflict(&resource.group, &resource.plural, name, &why).into());
+        return Err(etcd::other_uid(mode, resource, key, uid, present).into());
     }
     let revision = wanted["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !revision.is_empty() && revision.parse::<u64>().is_err() {
@@ -344,8 +340,8 @@ fn keep_server_fields(current: &Value, wanted: &mut Value) {
     remove_meta(wanted, "selfLink");
 }
 
-/// The status endpoint changes nothing but the status, the main endpoint everything else.
-fn limit_to_subresource(subresource: &str, has_status: bool, current: &Value, wanted: &mut Value) {
+/// The status endpoint changes nothing but the status and, of many built-in kinds, the metadata; the main endpoint changes everything but the status.
+fn limit_to_subresource(resource: &Resource, subresource: &str, has_status: bool, current: &Value, wanted: &mut Value) {
     let take = |from: &Value, to: &mut Value, key: &str| match from.get(key) {
         Some(value) => to[key] = value.clone(),
         None => {
@@ -358,6 +354,12 @@ fn limit_to_subresource(subresource: &str, has_status: bool, current: &Value, wa
         "status" => {
             let mut limited = current.clone();
             take(wanted, &mut limited, "status");
+            if rules::takes_metadata_with_status(resource) {
+                take(wanted, &mut limited, "metadata");
+                for key in rules::kept_with_status(resource) {
+                    take(&current["metadata"], &mut limited["metadata"], key);
+                }
+            }
             *wanted = limited;
         }
         "finalize" => {

@@ -6,7 +6,7 @@ use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::base::Api;
-use super::read::{ListOptions, RevisionMatch};
+use super::read::{ListOptions, RevisionMatch, loses_workspace};
 use super::scope::Scope;
 use super::select::{FieldSelector, LabelSelector};
 use crate::request::Target;
@@ -179,7 +179,8 @@ impl Filter {
     }
 
     fn matches(&self, api: &Api, key: &Key, object: &Arc<Value>) -> bool {
-        self.scope.shows(key, object)
+        !loses_workspace(&self.scope, &self.options.fields)
+            && self.scope.shows(key, object)
             && self.options.labels.matches(object)
             && api.fields_match(&self.scope, &self.options.fields, key, object)
     }

@@ -29,6 +29,8 @@ pub struct WriteOptions {
     pub duplicates: Vec<String>,
     /// What a strict YAML reader says about the body.
     pub strict: Option<String>,
+    /// The body itself if it is YAML, for errors that show it.
+    pub yaml: Option<String>,
     /// The options as they were sent, for webhooks and policies.
     pub sent: Value,
     /// Name in `managedFields` where a virtual workspace took the write, which then forwarded it under its own name.

@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::caller::Caller;
+use crate::caller::{ACCOUNT_CLUSTER, Caller};
 use crate::config::Mode;
 use crate::store::{Key, Kind, Store};
 
@@ -191,7 +191,7 @@ impl Accounts {
             extra("authentication.kubernetes.io/credential-id", format!("JTI={id}"));
         }
         if self.mode == Mode::Kcp {
-            extra("authentication.kcp.io/cluster-name", cluster.to_owned());
+            extra(ACCOUNT_CLUSTER, cluster.to_owned());
             extra("authentication.kcp.io/scopes", format!("cluster:{cluster}"));
         }
         Some(caller)

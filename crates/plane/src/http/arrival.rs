@@ -10,7 +10,7 @@ use super::root::{ApiRoot, View};
 use super::server::Server;
 use super::{health, request};
 use crate::auth::{anonymous, rbac};
-use crate::caller::Caller;
+use crate::caller::{ACCOUNT_CLUSTER, Caller};
 use crate::extension::Extension;
 use crate::request::{Attributes, Target};
 use crate::status::Status;
@@ -107,7 +107,18 @@ fn root(server: &Server, caller: &Caller, cluster: Option<Arc<str>>, path: &str)
             }),
         });
     }
+    // Programs in a cluster know nothing of workspaces: theirs is the one of their service account.
+    if let Some(cluster) = account_cluster(caller) {
+        check_shard(server, &**extension, cluster, cluster)?;
+        return Ok(ApiRoot::cluster(Target::One(cluster.into()), path));
+    }
     outside(caller, path)
+}
+
+/// The cluster of a service account.
+fn account_cluster(caller: &Caller) -> Option<&str> {
+    let clusters = caller.extra.get(ACCOUNT_CLUSTER)?;
+    clusters.first().map(String::as_str).filter(|_| caller.user.starts_with("system:serviceaccount:"))
 }
 
 /// Outside of all clusters, only those who pass every check may ask for a single health check.

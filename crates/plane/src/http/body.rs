@@ -55,30 +55,46 @@ pub(super) struct Decoded {
     pub(super) duplicates: Vec<String>,
     /// What a strict YAML reader says about it.
     pub(super) strict: Option<String>,
+    /// The body itself, if it is YAML.
+    pub(super) yaml: Option<String>,
 }
 
 /// Decodes JSON, YAML or protobuf; the media type is without parameters, and the object may leave out its API version and kind.
 pub(super) fn decode(content: &[u8], media: &str, api_version: &str, kind: &str) -> Result<Decoded, Status> {
     let unreadable =
         |error: &str| unrecognized(content, kind, &format!("couldn't get version/kind; json parse error: {error}"));
-    let (mut duplicates, mut strict) = (Vec::new(), None);
+    let (mut duplicates, mut strict, mut text) = (Vec::new(), None, None);
     let value = match media {
         protobuf::MEDIA => protobuf::decode_as(content, (api_version, kind), deepest() / 2)
             .map_err(|error| undecoded(&error, content, kind))?,
         "application/yaml" => {
             let document = yaml(content).map_err(|why| unrecognized(content, kind, &why))?;
             strict = document.strict_error();
+            text = Some(String::from_utf8_lossy(content).into_owned());
             document.value
         }
         _ => json(content, &mut duplicates).map_err(|why| unreadable(&why))?,
     };
-    Ok(Decoded { value, duplicates, strict })
+    Ok(Decoded { value, duplicates, strict, yaml: text })
 }
 
 /// Decodes YAML as the API server does.
 pub(super) fn yaml(content: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
-    carrick_json::yaml::read_nested(text, deepest()).map_err(|error| format!("yaml: {error}"))
+    carrick_json::yaml::read_nested(text, deepest()).map_err(|error| {
+        let message = unclosed(&error.message, text).unwrap_or(&error.message);
+        format!("yaml: line {}: {message}", error.line)
+    })
+}
+
+/// What Go's reader says about a list or a map without an end.
+fn unclosed<'a>(message: &str, text: &str) -> Option<&'a str> {
+    let open = message.strip_prefix("unclosed bracket '")?.chars().next()?;
+    Some(match open {
+        _ if text.trim_end().ends_with([open, ',']) => "did not find expected node content",
+        '[' => "did not find expected ',' or ']'",
+        _ => "did not find expected ',' or '}'",
+    })
 }
 
 fn undecoded(error: &ReadError, content: &[u8], kind: &str) -> Status {
@@ -235,6 +251,18 @@ mod tests {
             assert!(refused.code == 400 && refused.message.contains("exceeded max depth"), "{}", refused.message);
         };
         std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(read).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn yaml_without_an_end_is_refused_in_the_words_of_go() {
+        for (text, why) in [
+            ("a: [", "yaml: line 1: did not find expected node content"),
+            ("a: {", "yaml: line 1: did not find expected node content"),
+            ("a: [1", "yaml: line 1: did not find expected ',' or ']'"),
+            ("a: {b: 1", "yaml: line 1: did not find expected ',' or '}'"),
+        ] {
+            assert_eq!(yaml(text.as_bytes()).unwrap_err(), why, "{text}");
+        }
     }
 
     #[test]

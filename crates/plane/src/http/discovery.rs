@@ -107,6 +107,9 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         // In Kubernetes' order, so that documents can be compared.
         let rank = |verb: &&str| CUSTOM_VERBS.iter().position(|known| known == verb);
         let mut verbs = resource.verbs.clone();
+        if resource.terminating {
+            verbs.retain(|verb| !matches!(*verb, "create" | "patch" | "update"));
+        }
         verbs.sort_by_key(rank);
         entry["verbs"] = json!(verbs);
     }
@@ -146,6 +149,13 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
     if version.scale.is_some() && !is_virtual {
         let mut entry = sub("scale", "Scale", &["get", "patch", "update"]);
         entry["group"] = "autoscaling".into();
+        entry["version"] = "v1".into();
+        all.push(entry);
+    }
+    if resource.group.is_empty() && &*resource.plural == "pods" && !is_virtual {
+        all.push(sub("binding", "Binding", &["create"]));
+        let mut entry = sub("eviction", "Eviction", &["create"]);
+        entry["group"] = "policy".into();
         entry["version"] = "v1".into();
         all.push(entry);
     }

@@ -104,7 +104,8 @@ impl Call<'_> {
         let manager = self.query.get("fieldManager").unwrap_or(default).to_owned();
         let force = self.query.flag("force");
         let forwarded = self.root.is_virtual().then(|| self.query.get("fieldManager").unwrap_or(agent).to_owned());
-        Ok(WriteOptions { dry_run, manager, validation, force, duplicates, strict: None, sent, forwarded })
+        let (strict, yaml) = (None, None);
+        Ok(WriteOptions { dry_run, manager, validation, force, duplicates, strict, yaml, sent, forwarded })
     }
 }
 

@@ -45,9 +45,9 @@ impl Query {
         self.pairs.iter().filter(|(name, _)| name == key).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// A flag: `true` or `1`.
+    /// A flag: to Kubernetes, everything but `false` and `0` means yes.
     pub(super) fn flag(&self, key: &str) -> bool {
-        matches!(self.get(key), Some("true" | "1" | "True"))
+        self.get(key).is_some_and(|text| !(text == "0" || text.eq_ignore_ascii_case("false")))
     }
 }
 

@@ -13,7 +13,7 @@ use super::negotiate::{Format, Shape};
 use super::options::{invalid_options, number};
 use super::reply::{self, Reply};
 use super::table::{self, Include, Partial};
-use super::{reviews, scale, token, watch};
+use super::{pods, reviews, scale, token, watch};
 use crate::api::{
     Api, DeleteOptions, FieldSelector, FieldValidation, Listed, RevisionMatch, Scope, WriteOptions, Written,
     custom_patches,
@@ -141,6 +141,9 @@ impl Call<'_> {
         if target.subresource == "token" {
             return token::answer(self, &scope, request);
         }
+        if matches!(target.subresource.as_str(), "binding" | "eviction") {
+            return pods::answer(self, &scope, request);
+        }
         if target.subresource == "scale" {
             return scale::answer(self, &scope, request);
         }
@@ -164,6 +167,9 @@ impl Call<'_> {
             "scale" => version.scale.is_some() && !self.root.is_virtual(),
             "finalize" => {
                 &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty() && !self.root.is_virtual()
+            }
+            "binding" | "eviction" => {
+                &*scope.resource.plural == "pods" && scope.resource.group.is_empty() && !self.root.is_virtual()
             }
             "token" => {
                 &*scope.resource.plural == "serviceaccounts"
@@ -327,7 +333,7 @@ impl Call<'_> {
         }
         let (sent, agent) = self.sent(scope, request)?;
         let options = self.write_options("CreateOptions", &agent, sent.duplicates)?;
-        let options = WriteOptions { strict: sent.strict, ..options };
+        let options = WriteOptions { strict: sent.strict, yaml: sent.yaml, ..options };
         let written = self.server.api.create(self.caller, scope, sent.value, &options)?;
         Ok(self.written(scope, written))
     }
@@ -335,7 +341,8 @@ impl Call<'_> {
     fn update(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         let (sent, agent) = self.sent(scope, request)?;
         let options = self.write_options("UpdateOptions", &agent, sent.duplicates)?;
-        let options = WriteOptions { strict: sent.strict, ..options };
+        let options = WriteOptions { strict: sent.strict, yaml: sent.yaml, ..options };
+        self.check_creation(scope, false)?;
         let target = self.target;
         let api = &self.server.api;
         let written = api.put(self.caller, scope, &target.name, &target.subresource, sent.value, &options)?;
@@ -371,12 +378,33 @@ impl Call<'_> {
             let cause = Cause::required("fieldManager", "is required for apply patch");
             return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[cause]));
         }
+        if matches!(patch, Patch::Apply(_)) {
+            self.check_creation(scope, true)?;
+        }
         let target = self.target;
         let api = &self.server.api;
         let written = api.patch(self.caller, scope, &target.name, &target.subresource, &patch, &options);
         let mut written = written.map_err(|status| status.warned(&warnings))?;
         written.warnings.append(&mut warnings);
         Ok(self.written(scope, written))
+    }
+
+    /// Who creates an object by other means than a POST must be allowed to create it.
+    fn check_creation(&self, scope: &Scope, applied: bool) -> Result<(), Status> {
+        let target = self.target;
+        if !target.subresource.is_empty() || !self.api().would_create(scope, &target.name, applied) {
+            return Ok(());
+        }
+        let attributes = Attributes {
+            verb: "create".into(),
+            group: target.group.clone(),
+            version: target.version.clone(),
+            resource: target.plural.clone(),
+            namespace: target.namespace.clone(),
+            name: target.name.clone(),
+            ..Attributes::default()
+        };
+        self.root.authorize(self.api(), self.caller, &attributes)
     }
 
     /// The error for options that cannot be decoded.

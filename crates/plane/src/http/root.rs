@@ -48,8 +48,12 @@ impl ApiRoot {
         }
     }
 
-    /// A served kind.
+    /// A served kind. Over all workspaces of kcp, bound kinds have the identity of their export behind their name: `widgets:<identity>`.
     pub(super) fn find(&self, api: &Api, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        if let (None, Target::All, Some((plural, identity))) = (&self.view, &self.target, plural.split_once(':')) {
+            let found = api.extension()?.identified(group, plural, identity)?;
+            return found.version(version).is_some_and(|version| version.served).then_some(found);
+        }
         self.resources(api).find(group, version, plural).cloned()
     }
 

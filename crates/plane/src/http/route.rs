@@ -42,7 +42,7 @@ const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> Result<Reply, Cut> {
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let accept = negotiate::accept(&parts.headers, query.flag("pretty"));
+    let accept = negotiate::accept(&parts.headers, matches!(query.get("pretty"), Some("true" | "1" | "True")));
     let format = accept.as_ref().map_or(Format::Json, |accept| accept.errors);
     if let Some(reply) = health::answer(&server.api, parts.uri.path(), &query, server.stop.is_cancelled()) {
         return Ok(reply);

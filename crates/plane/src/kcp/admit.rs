@@ -341,10 +341,22 @@ fn owner(caller: &Caller) -> String {
 }
 
 fn workspace_type(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
-    if review.operation == Operation::Create {
-        for wanted in items(review.object, "/spec/defaultAPIBindings") {
-            may_bind(data, review, text(wanted, "/path"), text(wanted, "/export"), "create WorkspaceType")?;
+    if super::object::name(review.object) == ROOT && review.cluster != ROOT {
+        return Err(refuse(review, "root workspace type can only be created in root cluster"));
+    }
+    let child_type = review.object.pointer("/spec/defaultChildWorkspaceType");
+    if child_type.is_some_and(|child_type| text(child_type, "/path").is_empty()) {
+        return Err(refuse(review, ".spec.defaultChildWorkspaceType.path must be set"));
+    }
+    for limit in ["limitAllowedChildren", "limitAllowedParents"] {
+        let types = items(review.object, &format!("/spec/{limit}/types"));
+        if let Some(index) = types.iter().position(|wanted| text(wanted, "/path").is_empty()) {
+            return Err(refuse(review, &format!(".spec.{limit}.types[{index}].path must be set")));
         }
+    }
+    let known = review.old.map_or(&[][..], |old| items(old, "/spec/defaultAPIBindings"));
+    for wanted in items(review.object, "/spec/defaultAPIBindings").iter().filter(|wanted| !known.contains(wanted)) {
+        may_bind(data, review, text(wanted, "/path"), text(wanted, "/export"), "create or update WorkspaceType")?;
     }
     annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
     if review.object.pointer("/spec/defaultChildWorkspaceType").is_none() {

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::caller::Caller;
+use crate::caller::{ACCOUNT_CLUSTER, Caller};
 
-const ACCOUNT_CLUSTER: &str = "authentication.kcp.io/cluster-name";
 const SCOPES: &str = "authentication.kcp.io/scopes";
 const WARRANT: &str = "authorization.kcp.io/warrant";
 const ACCOUNT_PREFIX: &str = "system:serviceaccount:";

@@ -187,12 +187,17 @@ impl Views {
             }
         };
         let identity = text(export, "/status/identityHash");
-        for exported in items(export, "/spec/resources") {
-            let schema = apis.schema(data, home, text(exported, "/schema"));
-            if let Some(Ok(resource)) = schema.map(|schema| schema.kind(identity)) {
-                add(resource, ViewRule::Exported);
+        // Of several schemas of the same kind, the last one counts, as it does in bindings.
+        let (mut exported, mut known) = (Vec::new(), HashSet::new());
+        for item in items(export, "/spec/resources").iter().rev() {
+            let schema = apis.schema(data, home, text(item, "/schema"));
+            if let Some(Ok(resource)) = schema.map(|schema| schema.kind(identity))
+                && known.insert(resource.stored_kind())
+            {
+                exported.push(resource);
             }
         }
+        exported.into_iter().rev().for_each(|resource| add(resource, ViewRule::Exported));
         let local = kinds(home);
         for claim in items(export, "/spec/permissionClaims") {
             let subject = Subject::of(claim);
@@ -232,11 +237,19 @@ impl Views {
             .find_map(|(home, export)| {
                 let mut exported = items(&export, "/spec/resources").iter();
                 let found =
-                    exported.find(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
+                    exported.rfind(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
                 apis.schema(data, &home, text(found, "/schema"))?.kind(&subject.identity).ok()
             })
             .into_iter()
             .collect()
+    }
+
+    /// The kind of an export with an identity, if somebody has bound it.
+    pub(super) fn identified(&self, data: &Data, apis: &Apis, subject: &Subject) -> Option<Arc<Resource>> {
+        let found = self.claimable(data, apis, &[], subject).into_iter().next()?;
+        let owners = self.owners(data, &subject.identity);
+        let hash = |home: &str, export: &Value| export_hash(home, super::object::name(export));
+        owners.iter().any(|(home, export)| data.bindings.any_to(&data.store, &hash(home, export))).then_some(found)
     }
 
     /// The exports with an identity.

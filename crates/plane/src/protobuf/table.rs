@@ -74,6 +74,18 @@ pub(crate) struct Field {
     pub(super) shown: bool,
 }
 
+impl Field {
+    /// Whether it can be unset.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.optional
+    }
+
+    /// Whether JSON shows it even if it is empty.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.shown
+    }
+}
+
 /// One message.
 #[derive(Debug)]
 pub(crate) struct Message {
@@ -164,7 +176,7 @@ pub(super) fn schema() -> Option<&'static Message> {
 }
 
 /// The message of a kind, if it is a built-in one.
-pub(super) fn kind(api_version: &str, kind: &str) -> Option<&'static Message> {
+pub(crate) fn kind(api_version: &str, kind: &str) -> Option<&'static Message> {
     // Every group has these options.
     if kind == "DeleteOptions" {
         return named("meta.DeleteOptions");

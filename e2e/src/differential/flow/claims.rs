@@ -1,4 +1,4 @@
-//! Whether controllers are done with a binding. kcp's write to every object of every claimed kind before they report, which may take long.
+//! Whether controllers are done with a binding. Those of kcp write to every object of every claimed kind before they report, which may take long.
 
 use serde_json::Value;
 
@@ -32,6 +32,19 @@ pub(super) fn are_applied(binding: &Value) -> bool {
         (kept("acceptable-permission-claims"), kept("status-applied-permission-claims"));
     sorted(wanted(&accepted)) == sorted(applied)
         && sorted(wanted(&kept_accepted)) == sorted(kept_applied.iter().map(essence).collect())
+}
+
+/// Whether a binding waits for another schema to be served, which kcp begins with only five seconds after it has heard of it.
+pub(super) fn are_awaited(binding: &Value) -> bool {
+    binding["kind"] == "APIBinding"
+        && binding["metadata"]["deletionTimestamp"].is_null()
+        && condition(binding, "BindingUpToDate")["reason"] == "WaitingForEstablished"
+}
+
+/// Whether controllers have looked at a binding or a slice at all.
+pub(super) fn are_seen(object: &Value) -> bool {
+    !matches!(object["kind"].as_str(), Some("APIBinding" | "APIExportEndpointSlice"))
+        || list(&object["status"]["conditions"]).next().is_some()
 }
 
 /// Whether the controller of endpoint slices has found the export that a slice was made for.

@@ -1,5 +1,7 @@
-use super::world::{BINDINGS, WIDGETS, World};
+use super::world::{BINDINGS, WIDGETS, World, schema};
 use serde_json::{Value, json};
+
+use crate::api::WriteOptions;
 
 const CONFIGMAPS: &str = "v1/configmaps";
 
@@ -83,4 +85,66 @@ async fn the_status_of_bindings_is_out_of_reach() {
     let inside = world.through(&endpoint, &cluster);
     assert!(inside.get(BINDINGS, "example").is_ok());
     assert_eq!(inside.get(&format!("{BINDINGS}:status"), "example").unwrap_err().code, 405);
+}
+
+#[tokio::test]
+async fn an_empty_map_that_is_not_stored_belongs_to_whoever_sent_it() {
+    let world = World::start().await;
+    let (cluster, endpoint) = claimed(&world).await;
+    let inside = world.through(&endpoint, &cluster);
+    let options = WriteOptions { manager: "kcp".into(), forwarded: Some("agent".into()), ..WriteOptions::default() };
+    for (name, labels) in [("with-labels", json!({"tier": "a"})), ("without", json!({}))] {
+        let mut object = configmap(name, labels);
+        object["data"] = json!({});
+        let created = inside.create_with(object, &options).unwrap();
+        assert_eq!(created.get("data"), None);
+        let entries = created["metadata"]["managedFields"].as_array().unwrap();
+        let own: Vec<&Value> = entries.iter().filter(|entry| entry["manager"] == "agent").collect();
+        assert_eq!(own.len(), 1, "{entries:?}");
+        assert_eq!(own[0]["fieldsV1"], json!({"f:data": {}}));
+    }
+}
+
+#[tokio::test]
+async fn over_all_workspaces_a_namespace_is_taken_for_a_workspace() {
+    let world = World::start().await;
+    let (cluster, endpoint) = claimed(&world).await;
+    world.at("root:cons").create(configmap("own", json!({"tier": "a"}))).unwrap();
+    let all = world.through(&endpoint, "*");
+    let count = |fields: &str| all.selected(CONFIGMAPS, fields).unwrap().len();
+    assert_eq!(count(""), 1);
+    assert_eq!(count("metadata.name=own"), 1);
+    assert_eq!(count("metadata.namespace!=other"), 1);
+    // kcp reads below the key of a workspace of that name, and there is none.
+    assert_eq!(count("metadata.namespace=default"), 0);
+    assert_eq!(count("metadata.name=own,metadata.namespace=default"), 0);
+    let one = world.through(&endpoint, &cluster);
+    assert_eq!(one.selected(CONFIGMAPS, "metadata.namespace=default").unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn of_several_schemas_of_a_kind_the_last_one_counts() {
+    let world = World::start().await;
+    world.workspace("root", "prov").await;
+    let cluster = world.workspace("root", "cons").await;
+    world.export("root:prov", json!([])).await;
+    world.bind("root:cons", "root:prov", json!([])).await;
+    let endpoint = world.endpoint("root:prov").await;
+    let provider = world.at("root:prov");
+    let mut second = schema("v2", "size");
+    second["spec"]["versions"][0]["schema"]["properties"]["spec"]["properties"]["note"] =
+        json!({"type": "string", "default": "new"});
+    provider.create(second).unwrap();
+    let both = json!({"spec": {"latestResourceSchemas": ["v1.widgets.example.io", "v2.widgets.example.io"]}});
+    provider.merge("apis.kcp.io/v1alpha1/apiexports", "", "example.io", both).unwrap();
+    world
+        .until("the binding follows", || {
+            let binding = world.at("root:cons").get(BINDINGS, "example").ok()?;
+            (binding["status"]["boundResources"][0]["schema"]["name"] == "v2.widgets.example.io").then_some(())
+        })
+        .await;
+    let widget = json!({"apiVersion": "example.io/v1", "kind": "Widget",
+        "metadata": {"name": "a", "namespace": "default"}, "spec": {}});
+    let created = world.through(&endpoint, &cluster).create(widget).unwrap();
+    assert_eq!(created["spec"]["note"], "new");
 }

@@ -7,7 +7,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 
-use crate::api::{Api, DeleteOptions, Event, ListOptions, Scope, WatchOptions, WriteOptions};
+use crate::api::{Api, DeleteOptions, Event, FieldSelector, ListOptions, Scope, WatchOptions, WriteOptions};
 use crate::caller::Caller;
 use crate::config::{Config, Mode, User};
 use crate::extension::VirtualView;
@@ -225,6 +225,10 @@ impl ClientView {
     }
 
     pub fn create(&self, object: Value) -> Result<Value, Status> {
+        self.create_with(object, &WriteOptions::default())
+    }
+
+    pub fn create_with(&self, object: Value, options: &WriteOptions) -> Result<Value, Status> {
         let resources = self.resources();
         let (group, version) = group_version(&object);
         let kind = object["kind"].as_str().unwrap();
@@ -237,7 +241,7 @@ impl ClientView {
         };
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let scope = self.scope("create", &what, namespace, "")?;
-        self.api.create(&self.caller, &scope, object.clone(), &WriteOptions::default()).map(|written| written.object)
+        self.api.create(&self.caller, &scope, object.clone(), options).map(|written| written.object)
     }
 
     pub fn get(&self, what: &str, name: &str) -> Result<Value, Status> {
@@ -250,8 +254,15 @@ impl ClientView {
     }
 
     pub fn list(&self, what: &str) -> Result<Vec<Value>, Status> {
+        self.selected(what, "")
+    }
+
+    /// The objects whose fields fit.
+    pub fn selected(&self, what: &str, fields: &str) -> Result<Vec<Value>, Status> {
         let scope = self.scope("list", what, "", "")?;
-        self.api.list(&scope, &ListOptions::default()).map(|listed| self.api.items(&scope, &listed).collect())
+        let fields = FieldSelector::parse(fields, &scope.resource, &scope.version)?;
+        let options = ListOptions { fields, ..ListOptions::default() };
+        self.api.list(&scope, &options).map(|listed| self.api.items(&scope, &listed).collect())
     }
 
     /// Names of all objects, as `cluster/namespace/name`.

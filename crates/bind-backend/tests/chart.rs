@@ -185,7 +185,8 @@ async fn its_rights_are_enough_for_a_whole_contract() {
         let bound = front.bind("", &order).await.unwrap_or_else(|error| panic!("{values} {isolation}: {error}"));
         // A namespace of the consumer, and rights in it.
         let consumer = Server::from_kubeconfig_yaml(std::str::from_utf8(&bound.kubeconfig).unwrap()).unwrap().client();
-        let asked = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": "team"}});
+        let asked =
+            json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": "team"}});
         consumer.create(&of(kinds::API_SERVICE_NAMESPACE), Some(&bound.namespace), &asked).await.unwrap();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
         let secrets = Resource::namespaced("", "v1", "Secret", "secrets");

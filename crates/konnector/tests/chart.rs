@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use carrick_bind_api::existing::Existing;
-use carrick_bind_api::v1alpha2::{ApiServiceBinding, BoundSchemaReference, PermissionClaim, SecretKeyReference, Selector};
+use carrick_bind_api::v1alpha2::{
+    ApiServiceBinding, BoundSchemaReference, PermissionClaim, SecretKeyReference, Selector,
+};
 use carrick_konnector::decide::roles::{self, Subject};
 use carrick_konnector::options::Options;
 use clap::Parser;

@@ -15,7 +15,7 @@ impl<P: Provider> Front<P> {
         let is_page = !asked.path.starts_with("/api/") && !asked.path.starts_with("/oidc/");
         match self.find(asked).await {
             Ok(answer) => answer,
-            Err(fault) if is_page => pages::problem(&fault),
+            Err(fault) if is_page => self.problem(asked, fault.status(), &fault.message()),
             Err(fault) => fault.answer(),
         }
     }

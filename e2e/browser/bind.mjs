@@ -176,7 +176,7 @@ async function look(backend, browser) {
   // That a page says 400 or 404 is told in the console, and meant.
   const others = complaints.filter(words => !/status of 4\d\d/.test(words) || /favicon|style|icon/.test(words));
   check("the console is empty", others.length === 0, others);
-  const secret = Buffer.from(kubeconfigs[0].data.kubeconfig, "base64").toString().match(/token: "?([^"\s]+)/)[1];
+  const secret = Buffer.from(kubeconfigs[0].data.kubeconfig, "base64").toString().match(/token"?:\s*"?([^"\s,}]+)/)[1];
   check("no credentials are in the log", secret.length > 20 && !backend.log.includes(secret) && !backend.log.includes(cookie.value));
 }
 

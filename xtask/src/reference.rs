@@ -128,7 +128,9 @@ fn flags() -> String {
     let command = <carrick_syncagent::options::Options as clap::CommandFactory>::command();
     for flag in command.get_arguments() {
         let Some(name) = flag.get_long() else { continue };
-        page += &markdown::flag(&code(&format!("--{name}")), flag);
+        let values = flag.get_value_names().unwrap_or_default();
+        let value = values.first().map(|name| name.to_lowercase()).unwrap_or_default();
+        page += &markdown::flag(&code(&format!("--{name}")), &value, flag);
     }
     page
 }

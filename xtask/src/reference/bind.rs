@@ -1,6 +1,6 @@
 //! What is made of the three programs of kube-bind: their flags, and the CRDs that a provider needs.
 
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 
 use super::markdown::{code, flag};
 
@@ -50,12 +50,25 @@ fn table(command: &Command) -> String {
             (Some(short), None) => code(&format!("-{short}")),
             (None, None) => code(&argument.get_value_names().unwrap_or_default().join(" ")),
         };
-        rows += &flag(&names, argument);
+        rows += &flag(&names, &value(argument), argument);
     }
     if rows.is_empty() {
         return String::new();
     }
     format!("\n| flag | value | default | what it does |\n| --- | --- | --- | --- |\n{rows}")
+}
+
+/// What may stand behind a flag: the words that are known, or what kind of thing it is. Nothing, if the flag stands alone.
+fn value(argument: &Arg) -> String {
+    if !argument.get_action().takes_values() {
+        return String::new();
+    }
+    let known = argument.get_possible_values();
+    let known: Vec<String> = known.iter().map(|value| code(value.get_name())).collect();
+    if !known.is_empty() {
+        return known.join(", ");
+    }
+    argument.get_value_names().unwrap_or_default().join(" ").to_lowercase()
 }
 
 /// The CRDs of a provider, for the chart.

@@ -26,19 +26,17 @@ pub fn code(text: &str) -> String {
 }
 
 /// The row of a flag: its names, its value, its default, what it does.
-pub fn flag(names: &str, flag: &clap::Arg) -> String {
+pub fn flag(names: &str, value: &str, flag: &clap::Arg) -> String {
     let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
     // Derived defaults are told in the text.
     let (help, derived) = match help.split_once(" [default: ") {
         Some((help, default)) => (help.to_owned(), default.trim_end_matches(']').to_owned()),
         None => (help, String::new()),
     };
-    let values = flag.get_value_names().unwrap_or_default();
-    let value = values.first().map(|name| name.to_lowercase()).unwrap_or_default();
     let default = flag.get_default_values().first().and_then(|value| value.to_str()).unwrap_or_default();
     let default = if default.is_empty() { derived } else { default.to_owned() };
     let default = if default.is_empty() { String::new() } else { code(&default) };
-    ["| ", names, " | ", &value, " | ", &default, " | ", &sentence(&help), " |\n"].concat()
+    ["| ", names, " | ", value, " | ", &default, " | ", &sentence(&help), " |\n"].concat()
 }
 
 #[cfg(test)]

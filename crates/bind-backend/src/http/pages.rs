@@ -20,6 +20,11 @@ use html::{Layout, escape};
 /// Values of the query that follow somebody from page to page.
 const CARRIED: [&str; 4] = ["cluster_id", "consumer_id", "redirect_url", "session_id"];
 
+/// The icon of all pages.
+pub(super) fn icon() -> Answer {
+    kept(answer(StatusCode::OK, "image/svg+xml", html::ICON))
+}
+
 /// The style of all pages.
 pub(super) fn style() -> Answer {
     kept(answer(StatusCode::OK, "text/css; charset=utf-8", html::STYLE))

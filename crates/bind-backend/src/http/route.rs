@@ -47,6 +47,7 @@ impl<P: Provider> Front<P> {
             "/bind" if method == Method::POST => self.bind_by_form(asked).await,
             "/bind" => self.bind_page(asked).await,
             "/logout" => self.logout_by_form(asked).await,
+            "/icon.svg" => Ok(pages::icon()),
             "/style.css" => Ok(pages::style()),
             _ => match &self.issuer {
                 Issuer::Embedded(issuer) => self.embedded(issuer, asked),

@@ -7,6 +7,9 @@ use serde_json::Value;
 /// The style of all pages: readable in light and dark, with a focus that can be seen.
 pub(super) const STYLE: &str = include_str!("style.css");
 
+/// Two rings that hold each other.
+pub(super) const ICON: &str = include_str!("icon.svg");
+
 /// Text as it may stand anywhere in HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -39,6 +42,7 @@ impl Layout<'_> {
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} – {provider}</title>\
+             <link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\">\
              <link rel=\"stylesheet\" href=\"/style.css\"></head><body><a class=\"skip\" href=\"#main\">Skip to content</a>\
              <header><p>{provider}</p>{account}</header><main id=\"main\">{content}</main></body></html>\n"
         )

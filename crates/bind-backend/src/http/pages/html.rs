@@ -57,9 +57,16 @@ fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What a provider says about a template, if it says something.
-fn description(template: &Value) -> String {
-    match text(template, "/spec/description").trim() {
+/// An error as it stands in a page: they begin with a small letter everywhere else.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
+    escape(&(first + letters.as_str()))
+}
+
+/// What a provider says about a template or a collection, if it says something.
+fn description(object: &Value) -> String {
+    match text(object, "/spec/description").trim() {
         "" => String::new(),
         words => format!("<p>{}</p>", escape(words)),
     }
@@ -80,11 +87,11 @@ pub(super) fn catalogue(templates: &Value, collections: &Value, link: impl Fn(&s
         out.push_str("<ul class=\"cards\">");
         for template in templates {
             let (name, spec) = (text(template, "/metadata/name"), &template["spec"]);
-            let numbers = [
-                count(items(&spec["resources"]).len(), "resource"),
-                count(items(&spec["permissionClaims"]).len(), "permission claim"),
-                count(items(&spec["namespaces"]).len(), "namespace"),
-            ];
+            let parts =
+                [("resources", "resource"), ("permissionClaims", "permission claim"), ("namespaces", "namespace")];
+            let numbers = parts.map(|(field, one)| (items(&spec[field]).len(), one));
+            let numbers: Vec<String> =
+                numbers.iter().filter(|(number, _)| *number > 0).map(|(number, one)| count(*number, one)).collect();
             // Writing to a String cannot fail.
             let _ = write!(
                 out,
@@ -109,9 +116,9 @@ pub(super) fn catalogue(templates: &Value, collections: &Value, link: impl Fn(&s
             });
             let _ = write!(
                 out,
-                "<dt>{}</dt><dd>{} {}</dd>",
+                "<dt>{}</dt><dd>{}<p>{}</p></dd>",
                 escape(text(collection, "/metadata/name")),
-                escape(text(collection, "/spec/description")),
+                description(collection),
                 links.collect::<Vec<_>>().join(", ")
             );
         }
@@ -155,7 +162,7 @@ pub(super) fn problem(title: &str, message: &str, back: &str) -> String {
     format!(
         "<h1>{}</h1><p class=\"problem\" role=\"alert\">{}</p><p><a href=\"{}\">Back to the catalogue</a></p>",
         escape(title),
-        escape(message),
+        sentence(message),
         escape(back)
     )
 }
@@ -171,7 +178,7 @@ pub(super) fn form(action: &str, mark: &str, template: &str, mistake: Option<&Mi
     let (alert, invalid) = match mistake {
         None => (String::new(), ""),
         Some(mistake) => {
-            let words = escape(mistake.problem);
+            let words = sentence(mistake.problem);
             let alert = format!("<p id=\"problem\" class=\"problem\" role=\"alert\">{words}</p>");
             (alert, " aria-invalid=\"true\" aria-errormessage=\"problem\" autofocus")
         }

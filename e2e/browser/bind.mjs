@@ -191,4 +191,4 @@ try {
   await browser?.stop();
   await backend.stop();
 }
-end("catalogue and bind pages are");
+end("catalogue and bind pages are as they should be");

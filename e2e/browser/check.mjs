@@ -121,4 +121,4 @@ try {
   await browser?.stop();
   await demo.stop();
 }
-end("the dashboard is");
+end("the dashboard is as it should be");

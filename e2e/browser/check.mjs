@@ -1,80 +1,12 @@
 // What must be true of the dashboard in a real browser. Prints a line for each; ends with 1 if one of them is not so.
-import { writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { Chromium } from "./chromium.mjs";
 import { Demo } from "./demo.mjs";
-
-const photos = process.argv[2] === "--photos" ? process.argv[3] : null;
-let failed = 0;
-function check(what, good, seen) {
-  console.log((good ? "ok      " : "FAILED  ") + what + (good || seen === undefined ? "" : ": " + JSON.stringify(seen)));
-  if (!good) failed += 1;
-}
-
-/** Looks until the page says so. */
-async function until(browser, what, look, ...given) {
-  const end = Date.now() + 60_000;
-  for (let seen; ; await pause(200)) {
-    try { seen = await browser.run(look, ...given); } catch (error) { seen = String(error); }
-    if (seen === true) return check(what, true);
-    if (Date.now() > end) return check(what, false, seen);
-  }
-}
-
-/** Text whose contrast with what lies behind it is too low. Runs in the page. */
-function dim() {
-  const channel = c => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
-  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const rgba = colour => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-    return [r, g, b, a / 255];
-  };
-  const behind = element => {
-    for (let it = element; it; it = it.parentElement) {
-      const colour = rgba(getComputedStyle(it).backgroundColor);
-      if (colour[3] === 1) return colour;
-    }
-    return [255, 255, 255, 1];
-  };
-  const found = [];
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-    if (!own || ["SCRIPT", "STYLE"].includes(element.tagName) || !element.checkVisibility() || element.className === "skip") continue;
-    const [a, b] = [light(rgba(getComputedStyle(element).color)), light(behind(element))].sort((x, y) => y - x);
-    const ratio = (a + 0.05) / (b + 0.05);
-    if (ratio < 4.5) found.push(element.tagName + "." + element.className + " " + ratio.toFixed(2));
-  }
-  return found;
-}
-
-async function photo(browser, name, height) {
-  if (!photos) return;
-  const { data } = await browser.send("Page.captureScreenshot", { format: "png", clip: { x: 0, y: 0, width: 1000, height, scale: 1 }, captureBeyondViewport: true });
-  writeFileSync(`${photos}/${name}.png`, Buffer.from(data, "base64"));
-}
-
-async function scheme(browser, value) {
-  await browser.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
-}
-
-async function size(browser, width, height) {
-  await browser.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
-}
+import { check, dim, end, nameless, overhear, photo, photos, scheme, size, tabs, tree, until } from "./look.mjs";
 
 async function look(demo, browser) {
   const order = "/apis/orchestrate.platform-mesh.io/v1alpha1/namespaces/default/httpbins/demo";
-  const origin = demo.url, asked = [], complaints = [];
-  browser.listen((method, params) => {
-    if (method === "Network.requestWillBeSent") asked.push(params.request.url);
-    if (method === "Runtime.exceptionThrown") complaints.push(params.exceptionDetails.exception?.description);
-    if (method === "Runtime.consoleAPICalled" && ["error", "warning"].includes(params.type)) complaints.push(params.args.map(arg => arg.value).join(" "));
-    if (method === "Log.entryAdded" && ["error", "warning"].includes(params.entry.level)) complaints.push(params.entry.text + " " + (params.entry.url ?? ""));
-  });
-  for (const domain of ["Network", "Runtime", "Log", "Page", "Accessibility"]) await browser.send(domain + ".enable");
+  const origin = demo.url, { asked, complaints } = await overhear(browser);
   await size(browser, 1200, 900);
   await scheme(browser, "light");
   await browser.send("Page.navigate", { url: origin + "/" });
@@ -92,16 +24,7 @@ async function look(demo, browser) {
   await until(browser, "nothing needs attention", () => document.getElementById("problems").hidden || document.getElementById("problems").innerText);
 
   // By keyboard alone: what can be reached, in which order, and whether one sees where one is.
-  const stops = [];
-  for (let number = 0; number < 12; number += 1) {
-    await browser.press("Tab");
-    const stop = await browser.run(() => {
-      const it = document.activeElement, style = getComputedStyle(it);
-      return { name: it.id || it.className || it.tagName, text: it.innerText?.slice(0, 20), seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 };
-    });
-    if (stop.name === "BODY") break;
-    stops.push(stop);
-  }
+  const stops = await tabs(browser, 12);
   const names = stops.map(stop => stop.name);
   check("Tab goes from top to bottom", JSON.stringify(names.slice(0, 6)) === JSON.stringify(["skip", "pause", "scroll", "q", "BUTTON", "link id"]), names);
   check("where the focus is can be seen", stops.every(stop => stop.seen), stops);
@@ -122,16 +45,14 @@ async function look(demo, browser) {
   await browser.press(" ");
 
   // For screen readers.
-  const { nodes } = await browser.send("Accessibility.getFullAXTree");
-  const all = nodes.filter(node => !node.ignored).map(node => ({ role: node.role.value, name: node.name?.value ?? "" }));
+  const all = await tree(browser);
   const has = (role, name) => all.some(node => node.role === role && node.name.includes(name));
   const wanted = [["banner", ""], ["main", ""], ["contentinfo", ""], ["search", ""], ["status", ""], ["heading", "Published resources"], ["region", "Find an object"],
     ["table", "One row for each PublishedResource"], ["columnheader", "Copies"], ["rowheader", "httpbins"], ["searchbox", "Workspace, namespace or name"], ["img", "throughput over"]];
   // Chromium's name for the role of pictures has changed over time.
   const role = wantedRole => wantedRole === "img" ? ["img", "image"] : [wantedRole];
   check("landmarks, headings, tables and fields have roles and names", wanted.every(([kind, name]) => role(kind).some(one => has(one, name))), wanted.filter(([kind, name]) => !role(kind).some(one => has(one, name))));
-  const nameless = all.filter(node => ["button", "link", "searchbox", "textbox", "img", "image", "table", "region"].includes(node.role) && !node.name);
-  check("everything that can be used has a name", nameless.length === 0, nameless);
+  check("everything that can be used has a name", nameless(all).length === 0, nameless(all));
 
   for (const value of ["light", "dark"]) {
     await scheme(browser, value);
@@ -200,5 +121,4 @@ try {
   await browser?.stop();
   await demo.stop();
 }
-console.log(failed === 0 ? "the dashboard is as it should be" : failed + " checks failed");
-process.exit(failed === 0 ? 0 : 1);
+end("the dashboard is as it should be");

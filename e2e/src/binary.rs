@@ -151,6 +151,19 @@ pub async fn carrick() -> anyhow::Result<PathBuf> {
     Ok(BUILT.get_or_try_init(|| build("carrick")).await?.clone())
 }
 
+/// Where the binaries for kube-bind are. The first who asks builds them.
+pub async fn kube_bind() -> anyhow::Result<Vec<PathBuf>> {
+    static BUILT: OnceCell<Vec<PathBuf>> = OnceCell::const_new();
+    let all = async || {
+        let mut programs = Vec::new();
+        for program in ["kube-bind-backend", "konnector", "kubectl-bind"] {
+            programs.push(build(program).await?);
+        }
+        Ok::<_, anyhow::Error>(programs)
+    };
+    Ok(BUILT.get_or_try_init(all).await?.clone())
+}
+
 /// Builds a binary next to this test, in the same profile. A test run that built all packages has built it already.
 async fn build(program: &str) -> anyhow::Result<PathBuf> {
     // <target>/<profile>/deps/<this test>

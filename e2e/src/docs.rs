@@ -1,6 +1,6 @@
 //! The tutorials in `docs/`, run as a reader would: every `sh` block, one after the other, in one shell.
 //!
-//! A page that says `<!-- tested -->` is run in an empty folder with both programs in the path. One that says `<!-- tested after: other.md -->` goes on
+//! A page that says `<!-- tested -->` is run in an empty folder with the programs that it names in the path. One that says `<!-- tested after: other.md -->` goes on
 //! where that page ends, one that says `<!-- tested with: helm -->` is left out where that program is missing. A comment that begins with `<!-- sh` is a block
 //! for the test alone: what a reader has before, and what a real cluster does by itself. What is below `## Clean up` comes last.
 
@@ -128,6 +128,9 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
     let scratch = Scratch::new()?;
     let file = scratch.write("script.sh", &script)?;
     let mut programs: Vec<PathBuf> = vec![binary::carrick().await?, binary::agent().await?];
+    if script.contains("konnector") {
+        programs.extend(binary::kube_bind().await?);
+    }
     if let Some((name, program)) = page.with.and_then(|name| binary::find(&name).map(|program| (name, program))) {
         // It may have another name where it is.
         let tools = scratch.path().join("tools");
@@ -155,15 +158,15 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
     };
     let output = output.context("cannot start bash")?;
     let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let log = std::fs::read_to_string(scratch.path().join("agent.log")).unwrap_or_default();
-    let tail: Vec<&str> = log.lines().rev().take(10).collect();
-    ensure!(
-        output.status.success(),
-        "{}\n{}\nthe agent's last words, latest first:\n{}",
-        told(&output.stdout),
-        told(&output.stderr),
-        tail.join("\n")
-    );
+    let mut tails = String::new();
+    for name in ["agent.log", "backend.log", "konnector.log"] {
+        let log = std::fs::read_to_string(scratch.path().join(name)).unwrap_or_default();
+        let tail: Vec<&str> = log.lines().rev().take(10).collect();
+        if !tail.is_empty() {
+            tails.extend(["\n", name, ", latest first:\n", &tail.join("\n")]);
+        }
+    }
+    ensure!(output.status.success(), "{}\n{}{tails}", told(&output.stdout), told(&output.stderr));
     Ok(())
 }
 

@@ -1,4 +1,8 @@
-//! The reference pages, made from the tables of the crates.
+//! The reference pages, made from the tables of the crates, and what charts have of the code.
+
+mod bind;
+mod chart;
+mod markdown;
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,6 +11,7 @@ use anyhow::Context;
 use carrick_json::path::reference as paths;
 
 use crate::tools;
+use markdown::{capital, code, sentence};
 
 /// One row of a page.
 struct TableRow {
@@ -51,6 +56,10 @@ fn pages() -> Vec<(PathBuf, String)> {
         (folder.join("flags.md"), flags()),
         (folder.join("metrics.md"), metrics()),
         (folder.join("paths.md"), page(&format!("{PATHS}\n{}", documents.join("\n")), &rows!(paths::entries(), name))),
+        (folder.join("kube-bind-flags.md"), bind::flags()),
+        (tools::root().join("charts/kube-bind-backend/files/crds.json"), bind::crds()),
+        (tools::root().join("charts/konnector/README.md"), chart::konnector()),
+        (tools::root().join("charts/kube-bind-backend/README.md"), chart::backend()),
     ]
 }
 
@@ -119,19 +128,9 @@ fn flags() -> String {
     let command = <carrick_syncagent::options::Options as clap::CommandFactory>::command();
     for flag in command.get_arguments() {
         let Some(name) = flag.get_long() else { continue };
-        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-        // Derived defaults are told in the text.
-        let (help, derived) = match help.split_once(" [default: ") {
-            Some((help, default)) => (help.to_owned(), default.trim_end_matches(']').to_owned()),
-            None => (help, String::new()),
-        };
         let values = flag.get_value_names().unwrap_or_default();
         let value = values.first().map(|name| name.to_lowercase()).unwrap_or_default();
-        let default = flag.get_default_values().first().and_then(|value| value.to_str()).unwrap_or_default();
-        let default = if default.is_empty() { derived } else { default.to_owned() };
-        let default = if default.is_empty() { String::new() } else { code(&default) };
-        page += &["| ", &code(&format!("--{name}")), " | ", &value, " | ", &default, " | ", &sentence(&help), " |\n"]
-            .concat();
+        page += &markdown::flag(&code(&format!("--{name}")), &value, flag);
     }
     page
 }
@@ -165,30 +164,6 @@ fn page(introduction: &str, entries: &[TableRow]) -> String {
         }
     }
     page
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
-}
-
-/// A sentence in a table.
-fn sentence(text: &str) -> String {
-    let text = capital(text).replace('|', "\\|").replace('\n', " ");
-    let text = if text.contains('`') { text } else { text.replace('<', "&lt;") };
-    if text.ends_with('.') { text } else { text + "." }
-}
-
-/// Code in a table. Ends of lines are shown.
-fn code(text: &str) -> String {
-    if text.is_empty() {
-        return "*nothing*".to_owned();
-    }
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest + 1);
-    let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
-    let text = text.replace('|', "\\|").replace('\n', "↵").replace('\t', "⇥");
-    format!("{fence}{space}{text}{space}{fence}")
 }
 
 #[cfg(test)]
@@ -228,14 +203,5 @@ mod tests {
             }
         }
         assert!(seen > 20, "only {seen} metrics were found");
-    }
-
-    #[test]
-    fn code_survives_tables() {
-        for (text, wanted) in
-            [("a | b", "`a \\| b`"), ("`a`", "`` `a` ``"), ("", "*nothing*"), ("a\nb", "`a↵b`"), (" a", "`  a `")]
-        {
-            assert_eq!(code(text), wanted);
-        }
     }
 }

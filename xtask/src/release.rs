@@ -5,7 +5,7 @@
 //!           ├─ bill       SBOM in CycloneDX's format, from cargo metadata
 //!           ├─ check      self-contained, small, says its version
 //!           ├─ notes      what the changelog says about this version, and checksums
-//!           └─ image      the agent's image, where there is a program to build it
+//!           └─ image      an image of each program for clusters, where there is a program to build it
 //! ```
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
@@ -23,10 +23,17 @@ use anyhow::{Context, ensure};
 
 use crate::tools;
 
-const AGENT: &str = "api-syncagent";
+/// What runs in clusters, and therefore has an image.
+const IMAGES: [&str; 3] = ["api-syncagent", "konnector", "kube-bind-backend"];
 const MIB: u64 = 1024 * 1024;
 /// What is shipped, and the largest that each may be. The command line holds two servers besides the agent.
-const PROGRAMS: [(&str, u64); 2] = [(AGENT, 15 * MIB), ("carrick", 24 * MIB)];
+const PROGRAMS: [(&str, u64); 5] = [
+    ("api-syncagent", 15 * MIB),
+    ("konnector", 15 * MIB),
+    ("kube-bind-backend", 15 * MIB),
+    ("kubectl-bind", 15 * MIB),
+    ("carrick", 24 * MIB),
+];
 
 /// What is shipped has everything that templates of the reference agent have; everyday builds leave certificates out, because they take long to compile.
 pub const FEATURES: &str = "carrick/certificates,carrick-syncagent/certificates";
@@ -37,13 +44,13 @@ pub struct Args {
     /// Target to build for; must be installed: rustup target add …
     #[arg(long, default_value = "x86_64-unknown-linux-musl")]
     target: String,
-    /// Only this program; both by default
+    /// Only this program; all of them by default
     #[arg(long, value_name = "NAME", value_parser = PROGRAMS.map(|(name, _)| name))]
     program: Option<String>,
     /// Folder for programs and SBOM [default: <target folder>/release-<target>]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Also build the agent's image and start it, with buildah
+    /// Also build the images of programs for clusters and start them, with buildah
     #[arg(long)]
     image: bool,
 }
@@ -104,11 +111,12 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     let shipped: Vec<PathBuf> =
         programs.iter().flat_map(|name| [out.join(name), out.join(format!("{name}.cdx.json"))]).collect();
     fs::write(out.join("NOTES.md"), notes + &notes::checksums(&shipped)?)?;
-    if args.image && out.join(AGENT).exists() {
-        if image::is_possible() {
-            image::build(&out.join(AGENT), args.target.split('-').next().unwrap_or_default(), &version)?;
-        } else {
-            println!("SKIPPED: there is no buildah here; the image was not built");
+    let images: Vec<&str> = programs.into_iter().filter(|program| IMAGES.contains(program)).collect();
+    if args.image && !images.is_empty() && !image::is_possible() {
+        println!("SKIPPED: there is no buildah here; no image was built");
+    } else if args.image {
+        for program in images {
+            image::build(&out.join(program), args.target.split('-').next().unwrap_or_default(), &version)?;
         }
     }
     println!("in {}", out.display());

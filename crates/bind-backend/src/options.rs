@@ -21,10 +21,10 @@ use crate::http::{HttpConfig, HttpOptions};
 #[command(name = "kube-bind-backend", version = crate::VERSION, args_override_self = true)]
 pub struct Options {
     /// Kubeconfig of the provider's cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig to use instead of the current one
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     context: Option<String>,
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
@@ -48,13 +48,13 @@ pub struct Options {
     )]
     isolation: IsolationMode,
     /// Where consumers reach this cluster, if not where the kubeconfig says
-    #[arg(long, value_name = "URL", value_parser = https)]
+    #[arg(long, value_name = "URL", value_parser = https, global = true)]
     external_address: Option<String>,
     /// Who has signed the certificate of that address, a PEM file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     external_ca_file: Option<PathBuf>,
     /// The name in the certificate of that address
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     external_server_name: Option<String>,
     /// Where schemas come from: customresourcedefinitions or apiresourceschemas
     #[arg(long, value_name = "KIND", default_value = "CustomResourceDefinition.v1.apiextensions.k8s.io", value_parser = source)]
@@ -67,7 +67,7 @@ pub struct Options {
     #[arg(long)]
     allow_cluster_wide_claims: bool,
     /// Which clusters are served: kubernetes or kcp
-    #[arg(long, value_name = "PROVIDER", default_value = "kubernetes", ignore_case = true)]
+    #[arg(long, value_name = "PROVIDER", default_value = "kubernetes", ignore_case = true, global = true)]
     multicluster_runtime_provider: ClusterProvider,
     /// The APIExportEndpointSlice whose workspaces are served (kcp)
     #[arg(long, value_name = "NAME", default_value = "kube-bind.io")]
@@ -84,13 +84,13 @@ pub struct Options {
     #[arg(long, value_name = "NAME", default_value = "kube-bind-backend")]
     lease_name: String,
     /// Namespace of the Lease and of the backend's keys; by default $POD_NAMESPACE, or the namespace of the kubeconfig's context
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", global = true)]
     lease_namespace: Option<String>,
     /// How log lines look: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = logging_format)]
     pub logging_format: Format,
     /// How much is logged: 4 and more for details
-    #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
+    #[arg(short, long, value_name = "LEVEL", default_value_t = 2, global = true)]
     pub v: u8,
     /// No login, no API and no pages: consumers are served by objects alone
     #[arg(long)]
@@ -327,6 +327,9 @@ mod tests {
         ] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }
+        // Where things are can be said before and after the command.
+        let init = parse(&["init", "--kubeconfig=k", "--multicluster-runtime-provider=kcp"]).unwrap();
+        assert!(init.serves_kcp() && init.kubeconfig.is_some());
         assert!(
             matches!(parse(&[]).unwrap().front(|_| None), Err(OptionsError::Front(_))),
             "nobody says who somebody is"

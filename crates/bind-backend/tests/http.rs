@@ -252,6 +252,18 @@ async fn browse(front: &Running, page: &str, headers: &[(&str, &str)]) -> (Strin
 }
 
 #[tokio::test]
+async fn a_login_that_fails_is_told_to_a_browser_by_a_page() {
+    let front = Running::start().await;
+    let failed = front.get_with("/api/callback?code=x&state=y&cluster_id=a", &[("accept", "text/html,*/*")]).await;
+    assert_eq!(failed.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(failed.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
+    let page = text(&failed);
+    assert!(page.contains("log in again") && page.contains("href=\"/?cluster_id=a\""), "{page}");
+    let plain = front.get("/api/callback?code=x&state=y").await;
+    assert_eq!(plain.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8");
+}
+
+#[tokio::test]
 async fn a_browser_logs_in_looks_around_and_binds() {
     let front = Running::start().await;
     let welcome = front.get("/").await;
@@ -280,6 +292,13 @@ async fn a_browser_logs_in_looks_around_and_binds() {
     assert!(front.model.state.lock().orders.is_empty());
     let wrong = front.post("/bind", &with, form(&mark, "No+Name")).await;
     assert!(wrong.status() == StatusCode::BAD_REQUEST && text(&wrong).contains("role=\"alert\""));
+    assert!(text(&wrong).contains("value=\"No Name\""), "what was typed is kept: {}", text(&wrong));
+    // As Chromium sends the form of a page without a referrer.
+    let hidden = [("cookie", cookie.as_str()), ("origin", "null"), ("sec-fetch-site", "same-origin")];
+    assert_eq!(front.post("/bind", &hidden, form(&mark, "No+Name")).await.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(welcome.headers()[header::REFERRER_POLICY], "same-origin");
+    let strange = [("cookie", cookie.as_str()), ("origin", "null")];
+    assert_eq!(front.post("/bind", &strange, form(&mark, "a")).await.status(), StatusCode::FORBIDDEN);
     let done = front.post("/bind", &with, form(&mark, "a")).await;
     assert!(text(&done).contains("kind: APIServiceBindingBundle"), "{}", text(&done));
     let made = front.model.state.lock().orders[0].clone();

@@ -16,7 +16,7 @@ use crate::decide::roles::Subject;
 
 /// Joins this cluster to kube-bind providers: creates their APIs here and carries objects to them and back.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "konnector", version = crate::VERSION, args_conflicts_with_subcommands = true)]
+#[command(name = "konnector", version = crate::VERSION, args_conflicts_with_subcommands = true, args_override_self = true)]
 pub struct Options {
     #[command(flatten)]
     cluster: Cluster,

@@ -1,4 +1,4 @@
-//! The agent's image, made from the program by the Dockerfile and tried out, by buildah: it needs neither a daemon nor rights.
+//! Images, made from programs by the Dockerfile and tried out, by buildah: it needs neither a daemon nor rights.
 
 use std::fs;
 use std::path::Path;
@@ -23,22 +23,25 @@ pub fn build(program: &Path, processor: &str, version: &str) -> anyhow::Result<(
     let context = tools::target().join("image");
     let place = context.join("dist").join(platform);
     fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
-    fs::copy(program, place.join("api-syncagent"))?;
+    let name = program.file_name().and_then(|name| name.to_str()).context("the program has no name")?;
+    fs::copy(program, place.join(name))?;
     fs::copy(tools::root().join("Dockerfile"), context.join("Dockerfile"))?;
     // A tag may not contain a plus.
-    let name = format!("api-syncagent:{}-{platform}", version.replace('+', "-"));
-    let arguments = ["bud", "--quiet", "--isolation", "chroot", "--arch", platform, "--build-arg"];
+    let image = format!("{name}:{}-{platform}", version.replace('+', "-"));
+    let arguments = ["bud", "--quiet", "--isolation", "chroot", "--arch", platform, "--target", name, "--build-arg"];
     let argument = format!("TARGETARCH={platform}");
-    tools::run(buildah().args(arguments).args([&argument, "--tag", &name]).arg(&context).stdout(Stdio::null()))?;
-    let told = if processor == std::env::consts::ARCH { start(&name)? } else { "for another machine".to_owned() };
-    println!("image {name}: {told}");
+    tools::run(buildah().args(arguments).args([&argument, "--tag", &image]).arg(&context).stdout(Stdio::null()))?;
+    let own = processor == std::env::consts::ARCH;
+    let told = if own { start(&image, name)? } else { "for another machine".to_owned() };
+    println!("image {image}: {told}");
     Ok(())
 }
 
 /// What the program in the image says about itself.
-fn start(name: &str) -> anyhow::Result<String> {
-    let container = ask(&["from", "--pull-never", name])?;
-    let told = ask(&["run", "--isolation", "chroot", &container, "--", "/api-syncagent", "--version"]);
+fn start(image: &str, program: &str) -> anyhow::Result<String> {
+    let container = ask(&["from", "--pull-never", image])?;
+    let program = format!("/{program}");
+    let told = ask(&["run", "--isolation", "chroot", &container, "--", &program, "--version"]);
     ask(&["rm", &container])?;
     told
 }

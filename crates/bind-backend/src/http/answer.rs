@@ -162,6 +162,8 @@ pub(super) fn page(status: StatusCode, html: String, also: Option<&str>) -> Answ
     );
     set(&mut page, CONTENT_SECURITY_POLICY, &policy);
     set(&mut page, X_FRAME_OPTIONS, "DENY");
+    // With no-referrer, browsers would hide from this server that its own forms are its own.
+    page.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     page
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -89,10 +89,18 @@ impl Asked {
         if is_cluster(cluster) { Ok(cluster) } else { Err(Fault::bad("cluster_id is not the name of a cluster")) }
     }
 
+    /// Whether a person with a browser asks.
+    pub(super) fn wants_page(&self) -> bool {
+        self.header(ACCEPT).is_some_and(|kinds| kinds.contains("text/html"))
+    }
+
     /// Whether a page of another server has made the browser send this.
     pub(super) fn is_cross_site(&self) -> bool {
-        let foreign_page = self.header("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
-        foreign_page || self.header(http::header::ORIGIN).is_some_and(|origin| origin != self.origin)
+        match self.header("sec-fetch-site") {
+            // No page can choose this header, so it counts more than the origin, which browsers hide from time to time.
+            Some(site) => !matches!(site, "same-origin" | "none"),
+            None => self.header(http::header::ORIGIN).is_some_and(|origin| origin != self.origin),
+        }
     }
 }
 

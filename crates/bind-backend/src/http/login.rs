@@ -55,7 +55,15 @@ impl Failure {
 impl<P: Provider> Front<P> {
     /// Sends a browser to the issuer.
     pub(super) fn authorize(&self, asked: &Asked) -> Answer {
-        self.begin(asked).unwrap_or_else(|failure| failure.answer())
+        self.begin(asked).unwrap_or_else(|failure| self.failed(asked, &failure))
+    }
+
+    /// Browsers get a page; whoever does not ask for one gets kube-bind's answer.
+    fn failed(&self, asked: &Asked, failure: &Failure) -> Answer {
+        if !failure.is_cli && asked.wants_page() {
+            return self.problem(asked, failure.status, &failure.message);
+        }
+        failure.answer()
     }
 
     fn begin(&self, asked: &Asked) -> Result<Answer, Failure> {
@@ -129,7 +137,7 @@ impl<P: Provider> Front<P> {
     pub(super) async fn callback(&self, asked: &Asked) -> Answer {
         self.finish(asked).await.unwrap_or_else(|failure| {
             tracing::info!(problem = failure.message, "A login has failed.");
-            failure.answer()
+            self.failed(asked, &failure)
         })
     }
 

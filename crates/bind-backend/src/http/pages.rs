@@ -20,18 +20,14 @@ use html::{Layout, escape};
 /// Values of the query that follow somebody from page to page.
 const CARRIED: [&str; 4] = ["cluster_id", "consumer_id", "redirect_url", "session_id"];
 
+/// The icon of all pages.
+pub(super) fn icon() -> Answer {
+    kept(answer(StatusCode::OK, "image/svg+xml", html::ICON))
+}
+
 /// The style of all pages.
 pub(super) fn style() -> Answer {
     kept(answer(StatusCode::OK, "text/css; charset=utf-8", html::STYLE))
-}
-
-/// What went wrong, as a page.
-pub(super) fn problem(fault: &Fault) -> Answer {
-    let content = format!(
-        "<h1>That did not work</h1><p role=\"alert\">{}</p><p><a href=\"/\">Back to the catalogue</a></p>",
-        escape(&fault.message())
-    );
-    page(fault.status(), Layout { title: "That did not work", provider: "", account: "" }.around(&content), None)
 }
 
 /// Whom an order is for: the command line that has opened the page, or whoever has logged in.
@@ -58,6 +54,19 @@ fn command_line(values: &Values) -> Result<Option<CommandLine<'_>>, Fault> {
 }
 
 impl<P: Provider> Front<P> {
+    /// What went wrong, as a page.
+    pub(super) fn problem(&self, asked: &Asked, status: StatusCode, message: &str) -> Answer {
+        // What was wrong with the request must not come back with the link.
+        let back = match (command_line(&asked.query), asked.cluster()) {
+            (Ok(Some(_)), Ok(_)) => here("/", asked, &[]),
+            (_, Ok(cluster)) if !cluster.is_empty() => redirect::with("/", &[("cluster_id", cluster)]),
+            _ => "/".to_owned(),
+        };
+        let title = "That did not work";
+        let layout = Layout { title, provider: &self.config.pretty_name, account: "" };
+        page(status, layout.around(&html::problem(title, message, &back)), None)
+    }
+
     /// All templates and collections.
     pub(super) async fn catalogue(&self, asked: &Asked) -> Result<Answer, Fault> {
         let for_command_line = command_line(&asked.query)?;
@@ -87,7 +96,7 @@ impl<P: Provider> Front<P> {
         };
         let name = asked.query.get("template");
         let template = self.template(&session.claims.cid, name).await?;
-        let form = self.form(asked, &session.claims, &template, for_command_line.as_ref(), "");
+        let form = self.form(asked, &session.claims, &template, for_command_line.as_ref(), None);
         let also = for_command_line.and_then(|line| redirect::origin_of(line.redirect_url));
         Ok(self.page(StatusCode::OK, name, &form, &session.claims, also.as_deref()))
     }
@@ -113,12 +122,18 @@ impl<P: Provider> Front<P> {
             Ok(bound) => bound,
             Err(fault) => {
                 let template = self.template(&claims.cid, name).await?;
-                let shown = self.form(asked, &claims, &template, line.as_ref(), &fault.message());
+                // The words of the API are not those of the page.
+                let problem = fault.message().replacen("metadata.name", "the name", 1);
+                let mistake = html::Mistake { typed: form.get("name"), problem: &problem };
+                let shown = self.form(asked, &claims, &template, line.as_ref(), Some(&mistake));
                 let also = line.and_then(|line| redirect::origin_of(line.redirect_url));
-                return Ok(self.page(fault.status(), name, &shown, &claims, also.as_deref()));
+                return Ok(self.page(fault.status(), &format!("Error: {name}"), &shown, &claims, also.as_deref()));
             }
         };
-        let Some(line) = line else { return Ok(self.page(StatusCode::OK, "Bound", &result(&bound), &claims, None)) };
+        let Some(line) = line else {
+            let shown = result(&bound, &here("/", asked, &[]));
+            return Ok(self.page(StatusCode::OK, "Bound", &shown, &claims, None));
+        };
         let text = BASE64.encode(response(&claims, &bound).to_string().as_bytes());
         let values = [("session_id", line.session_id), ("binding_response", text.as_str())];
         Ok(redirect(StatusCode::SEE_OTHER, &redirect::with(line.redirect_url, &values)))
@@ -126,7 +141,11 @@ impl<P: Provider> Front<P> {
 
     /// Ends the session of a browser by a form.
     pub(super) async fn logout_by_form(&self, asked: &Asked) -> Result<Answer, Fault> {
-        let claims = self.session(asked).await?.claims;
+        let claims = match self.session(asked).await {
+            // Somebody whose login has expired meanwhile has what he wants.
+            Err(Fault::Unauthenticated(_)) => return Ok(redirect(StatusCode::SEE_OTHER, &here("/", asked, &[]))),
+            session => session?.claims,
+        };
         if !self.is_own_form(&claims, Values::parse(&asked.body).get("mark")) {
             return Err(Fault::Forbidden("the form is not one of this login".to_owned()));
         }
@@ -149,7 +168,7 @@ impl<P: Provider> Front<P> {
         claims: &Claims,
         template: &Value,
         line: Option<&CommandLine<'_>>,
-        problem: &str,
+        mistake: Option<&html::Mistake<'_>>,
     ) -> String {
         let name = template["metadata"]["name"].as_str().unwrap_or_default();
         let mut content = format!("<p><a href=\"{}\">All services</a></p>", escape(&here("/", asked, &[])));
@@ -157,7 +176,7 @@ impl<P: Provider> Front<P> {
         if let Some(line) = line {
             content += &note(line);
         }
-        content += &html::form(&here("/bind", asked, &[]), &self.form_mark(claims), name, problem);
+        content += &html::form(&here("/bind", asked, &[]), &self.form_mark(claims), name, mistake);
         content
     }
 
@@ -225,7 +244,7 @@ fn note(line: &CommandLine<'_>) -> String {
 }
 
 /// What to do with what was bound.
-fn result(bound: &Bound) -> String {
+fn result(bound: &Bound, back: &str) -> String {
     let name = bound.binding_name.as_deref().unwrap_or("provider");
     let secret = format!("kubeconfig-{name}");
     let objects = [
@@ -239,5 +258,5 @@ fn result(bound: &Bound) -> String {
     for text in texts {
         yaml = yaml + "---\n" + text.trim_end() + "\n";
     }
-    html::result(name, &yaml)
+    html::result(name, &yaml, back)
 }

@@ -15,7 +15,7 @@ impl<P: Provider> Front<P> {
         let is_page = !asked.path.starts_with("/api/") && !asked.path.starts_with("/oidc/");
         match self.find(asked).await {
             Ok(answer) => answer,
-            Err(fault) if is_page => pages::problem(&fault),
+            Err(fault) if is_page => self.problem(asked, fault.status(), &fault.message()),
             Err(fault) => fault.answer(),
         }
     }
@@ -47,6 +47,7 @@ impl<P: Provider> Front<P> {
             "/bind" if method == Method::POST => self.bind_by_form(asked).await,
             "/bind" => self.bind_page(asked).await,
             "/logout" => self.logout_by_form(asked).await,
+            "/icon.svg" => Ok(pages::icon()),
             "/style.css" => Ok(pages::style()),
             _ => match &self.issuer {
                 Issuer::Embedded(issuer) => self.embedded(issuer, asked),

@@ -7,6 +7,9 @@ use serde_json::Value;
 /// The style of all pages: readable in light and dark, with a focus that can be seen.
 pub(super) const STYLE: &str = include_str!("style.css");
 
+/// Two rings that hold each other.
+pub(super) const ICON: &str = include_str!("icon.svg");
+
 /// Text as it may stand anywhere in HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -39,6 +42,7 @@ impl Layout<'_> {
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} – {provider}</title>\
+             <link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\">\
              <link rel=\"stylesheet\" href=\"/style.css\"></head><body><a class=\"skip\" href=\"#main\">Skip to content</a>\
              <header><p>{provider}</p>{account}</header><main id=\"main\">{content}</main></body></html>\n"
         )
@@ -51,6 +55,21 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// An error as it stands in a page: they begin with a small letter everywhere else.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
+    escape(&(first + letters.as_str()))
+}
+
+/// What a provider says about a template or a collection, if it says something.
+fn description(object: &Value) -> String {
+    match text(object, "/spec/description").trim() {
+        "" => String::new(),
+        words => format!("<p>{}</p>", escape(words)),
+    }
 }
 
 /// A number of things.
@@ -68,18 +87,18 @@ pub(super) fn catalogue(templates: &Value, collections: &Value, link: impl Fn(&s
         out.push_str("<ul class=\"cards\">");
         for template in templates {
             let (name, spec) = (text(template, "/metadata/name"), &template["spec"]);
-            let numbers = [
-                count(items(&spec["resources"]).len(), "resource"),
-                count(items(&spec["permissionClaims"]).len(), "permission claim"),
-                count(items(&spec["namespaces"]).len(), "namespace"),
-            ];
+            let parts =
+                [("resources", "resource"), ("permissionClaims", "permission claim"), ("namespaces", "namespace")];
+            let numbers = parts.map(|(field, one)| (items(&spec[field]).len(), one));
+            let numbers: Vec<String> =
+                numbers.iter().filter(|(number, _)| *number > 0).map(|(number, one)| count(*number, one)).collect();
             // Writing to a String cannot fail.
             let _ = write!(
                 out,
-                "<li><h2><a href=\"{}\">{}</a></h2><p>{}</p><p class=\"quiet\">{}</p></li>",
+                "<li><h2><a href=\"{}\">{}</a></h2>{}<p class=\"quiet\">{}</p></li>",
                 escape(&link(name)),
                 escape(name),
-                escape(text(template, "/spec/description")),
+                description(template),
                 numbers.join(", ")
             );
         }
@@ -97,9 +116,9 @@ pub(super) fn catalogue(templates: &Value, collections: &Value, link: impl Fn(&s
             });
             let _ = write!(
                 out,
-                "<dt>{}</dt><dd>{} {}</dd>",
+                "<dt>{}</dt><dd>{}<p>{}</p></dd>",
                 escape(text(collection, "/metadata/name")),
-                escape(text(collection, "/spec/description")),
+                description(collection),
                 links.collect::<Vec<_>>().join(", ")
             );
         }
@@ -111,7 +130,7 @@ pub(super) fn catalogue(templates: &Value, collections: &Value, link: impl Fn(&s
 /// What a template holds.
 pub(super) fn details(template: &Value) -> String {
     let mut out = format!("<h1>{}</h1>", escape(text(template, "/metadata/name")));
-    let _ = write!(out, "<p>{}</p>", escape(text(template, "/spec/description")));
+    out += &description(template);
     let resource = |value: &Value| {
         let (resource, group) = (text(value, "/resource"), text(value, "/group"));
         if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
@@ -138,35 +157,57 @@ pub(super) fn details(template: &Value) -> String {
     out
 }
 
-/// The form that orders a template.
-pub(super) fn form(action: &str, mark: &str, template: &str, problem: &str) -> String {
-    let (alert, invalid) = if problem.is_empty() {
-        (String::new(), "")
-    } else {
-        let alert = format!("<p id=\"problem\" class=\"problem\" role=\"alert\">{}</p>", escape(problem));
-        (alert, " aria-invalid=\"true\" aria-errormessage=\"problem\"")
+/// What went wrong, and the way back.
+pub(super) fn problem(title: &str, message: &str, back: &str) -> String {
+    format!(
+        "<h1>{}</h1><p class=\"problem\" role=\"alert\">{}</p><p><a href=\"{}\">Back to the catalogue</a></p>",
+        escape(title),
+        sentence(message),
+        escape(back)
+    )
+}
+
+/// What is wrong with a form that has come back.
+pub(super) struct Mistake<'a> {
+    pub(super) typed: &'a str,
+    pub(super) problem: &'a str,
+}
+
+/// The form that orders a template. One that has come back keeps what was typed, and the field has the focus.
+pub(super) fn form(action: &str, mark: &str, template: &str, mistake: Option<&Mistake<'_>>) -> String {
+    let (alert, invalid) = match mistake {
+        None => (String::new(), ""),
+        Some(mistake) => {
+            let words = sentence(mistake.problem);
+            let alert = format!("<p id=\"problem\" class=\"problem\" role=\"alert\">{words}</p>");
+            (alert, " aria-invalid=\"true\" aria-errormessage=\"problem\" autofocus")
+        }
     };
+    let typed = escape(mistake.map_or(template, |mistake| mistake.typed));
     let (action, mark, template) = (escape(action), escape(mark), escape(template));
     format!(
         "<h2>Bind</h2>{alert}<form method=\"post\" action=\"{action}\"><input type=\"hidden\" name=\"mark\" value=\"{mark}\">\
          <input type=\"hidden\" name=\"template\" value=\"{template}\"><label for=\"name\">Name of the binding</label>\
-         <input id=\"name\" name=\"name\" value=\"{template}\" required maxlength=\"253\" autocomplete=\"off\" \
-         pattern=\"[a-z0-9]([a-z0-9.\\-]*[a-z0-9])?\" aria-describedby=\"hint\"{invalid}>\
+         <input id=\"name\" name=\"name\" value=\"{typed}\" required maxlength=\"253\" autocomplete=\"off\" \
+         pattern=\"[a-z0-9]([a-z0-9.\\-]*[a-z0-9])?\" title=\"Lower-case letters, digits, - and .\" aria-describedby=\"hint\"{invalid}>\
          <p id=\"hint\" class=\"quiet\">Lower-case letters, digits, - and .</p><button>Bind</button></form>"
     )
 }
 
 /// What to do with what was bound.
-pub(super) fn result(name: &str, yaml: &str) -> String {
+pub(super) fn result(name: &str, yaml: &str, back: &str) -> String {
     format!(
-        "<h1>{} is bound</h1><p>Two steps on your own cluster remain:</p><ol>\
+        "<h1>{} is bound</h1><p>Three steps on your own cluster remain:</p><ol>\
          <li><p>Install the konnector: download <a href=\"/api/konnector-manifests\">konnector.yaml</a>, then</p>\
          <pre><code>kubectl apply -f konnector.yaml</code></pre></li>\
-         <li><p><label for=\"bundle\">Apply this text. It holds credentials: keep it to yourself.</label></p>\
+         <li><p><label for=\"bundle\">Save this text as bundle.yaml and apply it. It holds credentials: keep it to yourself.</label></p>\
          <textarea id=\"bundle\" readonly rows=\"16\" spellcheck=\"false\">{}</textarea>\
-         <pre><code>kubectl apply -f bundle.yaml</code></pre></li></ol><p><a href=\"/\">All services</a></p>",
+         <pre><code>kubectl apply -f bundle.yaml</code></pre></li>\
+         <li><p>Give the konnector rights on the objects of what is bound:</p>\
+         <pre><code>konnector roles | kubectl apply -f -</code></pre></li></ol><p><a href=\"{}\">All services</a></p>",
         escape(name),
-        escape(yaml)
+        escape(yaml),
+        escape(back)
     )
 }
 
@@ -186,8 +227,9 @@ mod tests {
         let pages = [
             catalogue(&templates, &collections, str::to_owned),
             details(&templates["items"][0]),
-            form(evil, evil, evil, evil),
-            result(evil, evil),
+            form(evil, evil, evil, Some(&Mistake { typed: evil, problem: evil })),
+            problem(evil, evil, evil),
+            result(evil, evil, evil),
             Layout { title: evil, provider: evil, account: evil }.around(""),
         ];
         for page in pages {

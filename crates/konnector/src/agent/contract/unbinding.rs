@@ -169,6 +169,30 @@ async fn all_held(context: &Context, crds: &[String]) -> Result<Vec<(Writer, Res
     Ok(all)
 }
 
+/// Whether a binding still has objects here, or in some workspace.
+pub(super) async fn has_objects(context: &Context, binding: &ApiServiceBinding) -> Result<bool, String> {
+    let owned = match context.local.crds_of(binding) {
+        Seen::Present(owned) => owned.into_iter().map(|(name, _)| name),
+        Seen::Absent => return Ok(false),
+        Seen::Unknown(why) => return Err(why),
+    };
+    let clients: Vec<_> = match &context.local.export {
+        None => vec![context.writer.client().clone()],
+        Some(export) => match export.workspaces.problem() {
+            Some(problem) => return Err(problem),
+            None => export.workspaces.endpoints().into_iter().map(|(_, client)| client).collect(),
+        },
+    };
+    for crd in context.local.crds(owned).await?.values() {
+        for client in &clients {
+            if !held::all(client, crd).await.map_err(|error| error.to_string())?.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 async fn release_all(held: &[(Writer, Resource, Value)]) -> Result<(), String> {
     for (writer, resource, object) in held {
         held::release(writer, resource, object).await.map_err(|error| error.to_string())?;

@@ -23,6 +23,10 @@ use running::carrick;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+/// Where a kubeconfig says where a server is, and who we are there.
+const CLUSTER: &str = "/clusters/0/cluster";
+const USER: &str = "/users/0/user";
+
 fn of(kind: Kind) -> Resource {
     let make = if kinds::is_namespaced(kind) { Resource::namespaced } else { Resource::cluster_wide };
     make(kind.group, kind.version, kind.kind, kind.plural)
@@ -225,20 +229,12 @@ impl Drop for World {
     }
 }
 
-/// A kubeconfig with one line replaced.
-fn with_line(kubeconfig: &str, field: &str, value: &str) -> String {
-    let mut found = false;
-    let lines = kubeconfig.lines().map(|line| {
-        let at = line.len() - line.trim_start_matches([' ', '-']).len();
-        if line[at..].starts_with(&format!("{field}:")) {
-            found = true;
-            return format!("{}{field}: {value}", &line[..at]);
-        }
-        line.to_owned()
-    });
-    let text = lines.collect::<Vec<_>>().join("\n");
-    assert!(found, "no {field} in the kubeconfig");
-    text
+/// A kubeconfig with one field of its cluster or user replaced.
+fn with_field(kubeconfig: &str, part: &str, field: &str, value: &str) -> String {
+    let mut config: Value = carrick_json::yaml::value(kubeconfig).unwrap();
+    let at = config.pointer_mut(part).and_then(|it| it.get_mut(field));
+    *at.unwrap_or_else(|| panic!("no {field}")) = json!(value);
+    config.to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,19 +242,19 @@ async fn what_is_wrong_with_a_kubeconfig_and_where_it_leads_is_said() {
     let world = World::start("kubeconfig").await;
     world.is_well().await;
     // DNS.
-    world.store(&with_line(&world.kubeconfig, "server", "https://nowhere.invalid:6443")).await;
+    world.store(&with_field(&world.kubeconfig, CLUSTER, "server", "https://nowhere.invalid:6443")).await;
     world.sees("Way to the provider", "red", "nowhere.invalid", "getent hosts nowhere.invalid").await;
     // Nobody listens.
-    world.store(&with_line(&world.kubeconfig, "server", "https://127.0.0.1:1")).await;
+    world.store(&with_field(&world.kubeconfig, CLUSTER, "server", "https://127.0.0.1:1")).await;
     world.sees("Way to the provider", "red", "127.0.0.1:1", "curl -k https://127.0.0.1:1/version").await;
     // TLS: signed by somebody else.
     let other = BASE64.encode(world.planes[0].ca_pem().as_bytes());
-    world.store(&with_line(&world.kubeconfig, "certificate-authority-data", &other)).await;
+    world.store(&with_field(&world.kubeconfig, CLUSTER, "certificate-authority-data", &other)).await;
     world.sees("Way to the provider", "red", "cannot be used", "openssl s_client -connect 127.0.0.1").await;
     // A token of yesterday.
-    world.store(&with_line(&world.kubeconfig, "token", "expired")).await;
+    world.store(&with_field(&world.kubeconfig, USER, "token", "expired")).await;
     world.sees("Way to the provider", "red", "401", "renew the token").await;
-    // A kubeconfig that runs a program.
+    // No kubeconfig at all.
     world.store("apiVersion: v1\nkind: Config\n").await;
     world.sees("Kubeconfigs", "red", "Secret kube-bind/provider gives no kubeconfig", "kubectl bind deploy").await;
     world.consumer.delete(&secrets(), Some("kube-bind"), "provider", &DeleteOptions::default()).await.unwrap();

@@ -232,8 +232,12 @@ fn withdraw(
 ) {
     (plan.create, plan.replace) = (Vec::new(), Vec::new());
     let problem = BindingProblem::ExportWithdrawn { export: export.metadata.name.clone() };
-    conditions::set(&mut status.conditions, problem.condition(), view.now);
     let is_told = is_withdrawn(view.binding);
+    if let Some(told) = conditions::find(&view.binding.status.conditions, CONNECTED).filter(|_| is_told) {
+        // As it was, with its time: what is bound otherwise must not look like a change.
+        status.conditions.iter_mut().filter(|it| it.type_ == CONNECTED).for_each(|it| it.clone_from(told));
+    }
+    conditions::set(&mut status.conditions, problem.condition(), view.now);
     plan.withdrawal = if is_told { Withdrawal::Release } else { Withdrawal::Tell };
     let told = told::withdrawn_export_status(export, view.now);
     let released = view.released || plan.sync.as_ref().is_some_and(|sync| sync.apis.is_empty());

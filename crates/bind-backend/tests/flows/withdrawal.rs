@@ -116,10 +116,18 @@ async fn a_consumer_that_unbinds_leaves_nothing_and_the_provider_is_told() {
     let (provider, consumer, contract) = bound().await;
     // What belongs to a bundle is let go with the bundle.
     consumer.cluster.delete(&of(kinds::API_SERVICE_BINDING_BUNDLE), None, "all").await;
+    is_unbound(&provider, &consumer, &contract).await;
+}
+
+/// What holds after a consumer has let go, however it went.
+async fn is_unbound(provider: &Provider, consumer: &Consumer, contract: &str) {
     consumer.cluster.until_gone(&of(kinds::API_SERVICE_BINDING), None, "cowboys").await;
     consumer.cluster.until_gone(&crd_kind(), None, "cowboys.wild.io").await;
     let at = format!("{contract}-team");
     provider.cluster.until_gone(&cowboys(), Some(&at), "lucky").await;
+    // The export is the provider's: it stays, and says that nobody uses it.
+    let unused = |it: &Value| has(it, "Connected", "False", "APIServiceBindingNotFound");
+    provider.cluster.until(&of(kinds::API_SERVICE_EXPORT), Some(contract), "cowboys", unused).await;
 }
 
 /// Which program is killed, and where it writes.
@@ -130,7 +138,33 @@ enum Victim {
     KonnectorThere,
 }
 
-async fn killed_at_every_write(victim: Victim) -> usize {
+/// Who ends what is between them.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// The provider withdraws the export.
+    Withdraw,
+    /// The consumer deletes its bundle.
+    Unbind,
+}
+
+impl End {
+    async fn begin(self, provider: &Provider, consumer: &Consumer, contract: &str) {
+        match self {
+            Self::Withdraw => provider.cluster.delete(&of(kinds::API_SERVICE_EXPORT), Some(contract), "cowboys").await,
+            Self::Unbind => consumer.cluster.delete(&of(kinds::API_SERVICE_BINDING_BUNDLE), None, "all").await,
+        }
+    }
+
+    async fn is_done(self, provider: &Provider, consumer: &Consumer, contract: &str) {
+        match self {
+            Self::Withdraw => is_withdrawn(provider, consumer, contract).await,
+            Self::Unbind => is_unbound(provider, consumer, contract).await,
+        }
+    }
+}
+
+/// Kills a program after each of its writes, starts it again, and sees how it ends; returns how often it was killed.
+async fn killed_at_every_write(victim: Victim, end: End) -> usize {
     let (mut provider, mut consumer, contract) = bound().await;
     let faults: Faults = match victim {
         Victim::Backend | Victim::KonnectorThere => provider.cluster.plane.faults().clone(),
@@ -141,8 +175,7 @@ async fn killed_at_every_write(victim: Victim) -> usize {
         Victim::KonnectorHere => KONNECTOR.to_owned(),
         Victim::KonnectorThere => format!("system:serviceaccount:{contract}:kube-binder"),
     };
-    let mut kills = 0;
-    let mut deleted = false;
+    let (mut kills, mut has_begun) = (0, false);
     loop {
         match victim {
             Victim::Backend => provider.kill_backend().await,
@@ -155,9 +188,9 @@ async fn killed_at_every_write(victim: Victim) -> usize {
             Victim::Backend => provider.start_backend(),
             Victim::KonnectorHere | Victim::KonnectorThere => consumer.start_konnector(),
         }
-        if !deleted {
-            provider.cluster.delete(&of(kinds::API_SERVICE_EXPORT), Some(&contract), "cowboys").await;
-            deleted = true;
+        if !has_begun {
+            end.begin(&provider, &consumer, &contract).await;
+            has_begun = true;
         }
         let hit = async {
             while faults.hits(rule) == 0 {
@@ -171,14 +204,22 @@ async fn killed_at_every_write(victim: Victim) -> usize {
         }
         kills += 1;
     }
-    is_withdrawn(&provider, &consumer, &contract).await;
+    end.is_done(&provider, &consumer, &contract).await;
     kills
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawal_survives_the_death_of_backend_or_konnector_at_every_write() {
     for (victim, least) in [(Victim::Backend, 2), (Victim::KonnectorHere, 3), (Victim::KonnectorThere, 1)] {
-        let kills = killed_at_every_write(victim).await;
+        let kills = killed_at_every_write(victim, End::Withdraw).await;
+        assert!(kills >= least, "{victim:?}: only {kills} writes");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unbinding_survives_the_death_of_the_konnector_at_every_write() {
+    for (victim, least) in [(Victim::KonnectorHere, 4), (Victim::KonnectorThere, 1)] {
+        let kills = killed_at_every_write(victim, End::Unbind).await;
         assert!(kills >= least, "{victim:?}: only {kills} writes");
     }
 }

@@ -52,7 +52,8 @@ async fn a_backend_that_is_killed_after_any_write_goes_on_where_it_was() {
     assert!(has(&export, "ProviderInSync", "True", ""), "{export}");
     let space = provider.cluster.get(&of(kinds::API_SERVICE_NAMESPACE), at, "team").await.unwrap();
     assert_eq!(space["status"]["namespace"], format!("{contract}-team"));
-    assert!(kills >= 20, "only {kills} writes");
+    // Roles that are the same for all consumers come with the backend's own rights.
+    assert!(kills >= 15, "only {kills} writes");
     assert_eq!(provider.writes().await, Vec::<String>::new());
 }
 

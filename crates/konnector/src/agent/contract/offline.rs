@@ -25,7 +25,7 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
     for mut binding in context.local.bindings_of(at) {
         if binding.metadata.is_deleting() {
             if binding.metadata.has_finalizer(BINDING_FINALIZER) {
-                outcome.add(unbinding::step(context, binding, Seen::Unknown(error.to_string()), now).await);
+                outcome.add(unbinding::step(context, binding, Seen::Unknown(error.to_string()), None, now).await);
             }
             continue;
         }

@@ -12,6 +12,7 @@
 //!                    report ─▶ table, JSON, plot, page of the documentation
 //! ```
 
+pub mod backends;
 pub(crate) mod door;
 mod field;
 mod floor;

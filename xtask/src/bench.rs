@@ -76,6 +76,30 @@ pub fn konnectors(args: &Konnectors) -> anyhow::Result<()> {
     measure("konnectors", &arguments)
 }
 
+/// Run backends of kube-bind over the same work and print what they cost; `-- --help` tells more.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Backends {
+    /// Arguments of the benchmark; without `--backend`, ours is built and measured.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Measures backends instead of agents.
+pub fn backends(args: &Backends) -> anyhow::Result<()> {
+    tools::run(tools::cargo().args(["build", "--quiet", "--profile", "dist", "--bin", "kube-bind-backend"]))?;
+    tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))?;
+    let mut arguments = args.arguments.clone();
+    let named = |argument: &OsString| argument.to_string_lossy().starts_with("--backend");
+    let help = |argument: &OsString| argument == "--help" || argument == "-h";
+    if !arguments.iter().any(|argument| named(argument) || help(argument)) {
+        let mut ours = OsString::from("ours=");
+        ours.push(tools::target().join("dist/kube-bind-backend"));
+        arguments.extend(["--backend".into(), ours]);
+    }
+    measure("backends", &arguments)
+}
+
 /// Measure planes, and with `--real` kube-apiserver and kcp beside them; `--help` tells more.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]

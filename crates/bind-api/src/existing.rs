@@ -9,6 +9,10 @@ pub const EXISTING_OBJECTS_ANNOTATION: &str = "kube-bind.io/existing-objects";
 /// Annotation of a consumer's object that was adopted (ours): the uid of the provider's object that it was made from.
 pub const ADOPTED_ANNOTATION: &str = "kube-bind.io/adopted-from";
 
+/// Annotation of a cluster-scoped object of the provider's own (ours): the contract namespace of the one consumer that may adopt it. Where names do not
+/// say whose an object is, somebody at the provider has to.
+pub const ADOPTABLE_ANNOTATION: &str = "kube-bind.io/adoptable";
+
 /// What becomes of objects that the provider has made itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Existing {

@@ -42,8 +42,13 @@ pub const CLUSTER_PRETTY_NAME_ANNOTATION: &str = "backend.kube-bind.io/cluster-p
 /// Annotation of a template that was made from an APIBinding of kcp: which one.
 pub const OWNER_BINDING_ANNOTATION: &str = "apibindingtemplate.kube-bind.io/owner-binding";
 
+/// Annotation of an APIServiceBinding (ours, `true`): its copies stay on the provider when it is deleted.
+pub const KEEP_COPIES_ANNOTATION: &str = "kube-bind.io/keep-copies";
+
 /// Finalizer of consumers' objects: the copy goes first. There is no hyphen in it.
 pub const SYNCER_FINALIZER: &str = "kubebind.io/syncer";
+/// Finalizer of an APIServiceExport (ours): its consumer is told before it goes.
+pub const WITHDRAWAL_FINALIZER: &str = "backend.kube-bind.io/withdrawal";
 /// Field manager of what is applied on the provider.
 pub const FIELD_MANAGER: &str = "kube-bind.io";
 

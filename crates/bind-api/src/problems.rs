@@ -103,6 +103,12 @@ problems! {
             /// Its name.
             export,
         },
+        /// The provider has deleted the export, or is about to (ours).
+        ExportWithdrawn(CONNECTED, "APIServiceExportWithdrawn", Error,
+            "the provider has withdrawn APIServiceExport {export}: objects stay here, but nothing is synced any more; delete this binding when they are no longer needed") {
+            /// Its name.
+            export,
+        },
         /// The request for the export has failed for good.
         ExportFailed(CONNECTED, "APIServiceExportFailed", Error,
             "the provider has refused APIServiceExport {export}: {problem}") {

@@ -7,6 +7,25 @@ use crate::problems::ClusterBindingProblem;
 /// What stands between the version of Kubernetes and that of kube-bind in the version of a program.
 const MARK: &str = "+kube-bind-";
 
+/// The version of kube-bind whose API and protocol our programs speak.
+pub const SPOKEN: &str = "v0.8.1";
+
+/// The oldest version of kube-bind that understands this API; kube-bind's own clients refuse older backends.
+pub const OLDEST: &str = "v0.6.0";
+
+/// How a program of ours names itself to those of kube-bind: its own version, and the one that it speaks.
+///
+/// ```
+/// use carrick_bind_api::version;
+///
+/// let shown = version::spoken_by("v0.1.0");
+/// assert_eq!(shown, "v0.1.0+kube-bind-v0.8.1");
+/// assert_eq!(version::of_program(&shown).unwrap(), version::SPOKEN);
+/// ```
+pub fn spoken_by(program: &str) -> String {
+    format!("{program}{MARK}{SPOKEN}")
+}
+
 /// The version of kube-bind in the version of a program: `v0.8.1` in `v1.34.0+kube-bind-v0.8.1`, and otherwise the version itself.
 ///
 /// ```
@@ -24,6 +43,21 @@ pub fn of_program(text: &str) -> Result<&str, ClusterBindingProblem> {
         Err(error) => {
             Err(ClusterBindingProblem::VersionUnknown { version: text.to_owned(), problem: error.to_string() })
         }
+    }
+}
+
+/// Whether one version comes before another; one that is no version does not.
+///
+/// ```
+/// use carrick_bind_api::version::is_older;
+///
+/// assert!(is_older("v0.5.9", "0.6.0") && !is_older("v0.6.0", "0.6.0") && !is_older("latest", "0.6.0"));
+/// ```
+pub fn is_older(version: &str, than: &str) -> bool {
+    let read = |text: &str| Version::parse_strict(text.strip_prefix('v').unwrap_or(text)).ok();
+    match (read(version), read(than)) {
+        (Some(version), Some(than)) => version.compare(&than).is_lt(),
+        _ => false,
     }
 }
 

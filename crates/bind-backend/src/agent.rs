@@ -13,6 +13,7 @@ mod config;
 pub mod init;
 mod look;
 mod resources;
+pub mod roles;
 mod session;
 mod wait;
 mod work;

@@ -6,7 +6,9 @@
 //!   exports     request ──▶ BoundSchemas ──▶ export                             breaking   which change of a schema breaks consumers
 //!   namespaces  APIServiceNamespace ──▶ Namespace                               rights     who may do what, and where
 //!   health      heartbeat ──▶ Healthy                                           cluster    what a cluster needs once
+//!   withdrawal  an export that is deleted ──▶ its consumer is told before it goes
 //!   templates   APIBinding ──▶ template, copies of schemas (kcp)
+//!   roles       what the backend itself needs
 //!   plan        the writes that all of these return
 //! ```
 
@@ -23,5 +25,7 @@ pub mod plan;
 pub mod request;
 pub mod requests;
 pub mod rights;
+pub mod roles;
 pub mod templates;
 pub mod terms;
+pub mod withdrawal;

@@ -1,9 +1,10 @@
 //! `kube-bind-backend`: parse the flags, run it, stop it on SIGTERM or SIGINT.
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use carrick_bind_backend::options::{Command, Options};
-use carrick_bind_backend::{agent, backend};
+use carrick_bind_backend::options::{Command, Options, Roles};
+use carrick_bind_backend::{agent, backend, decide};
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,27 @@ fn main() -> ExitCode {
     }
 }
 
+async fn print_roles(options: &Options, roles: &Roles) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !options.serves_kcp(),
+        "in kcp, kube-bind-backend init makes an account with the rights that it needs"
+    );
+    let (subject, terms) = options.subject(roles)?;
+    let mut all = decide::roles::base(&subject, &terms);
+    if !roles.base_only {
+        all.extend(agent::roles::of_cluster(&options.server()?.client(), &subject).await?);
+    }
+    let texts = all.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
+    let text: String = texts.iter().flat_map(|role| ["---\n", role.trim_end(), "\n"]).collect();
+    // If the reader has closed the pipe, there is nobody to print for.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
 async fn run(options: Options) -> anyhow::Result<()> {
+    if let Some(Command::Roles(roles)) = &options.command {
+        return print_roles(&options, roles).await;
+    }
     if let Some(Command::Init) = options.command {
         let client = options.server()?.client();
         let written = if options.serves_kcp() {

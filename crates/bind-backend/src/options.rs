@@ -10,9 +10,10 @@ use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
 use carrick_process::{Format, logging_format};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
+use crate::decide::roles::Subject;
 use crate::decide::terms::{Address, Logins, Terms};
 use crate::http::{HttpConfig, HttpOptions};
 
@@ -103,11 +104,27 @@ pub struct Options {
 }
 
 /// What to do instead of running.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Install what a backend needs: the CustomResourceDefinitions, or with --multicluster-runtime-provider=kcp the APIResourceSchemas, the
     /// APIExport and an account of its own in the kubeconfig's workspace. The rights of the workspace's owner will do
     Init,
+    /// Print the rights that a backend needs on this cluster, and no others, for `kubectl apply -f -`. In kcp, `init` makes them
+    Roles(Roles),
+}
+
+/// Whose rights.
+#[derive(Clone, Debug, Args)]
+pub struct Roles {
+    /// ServiceAccount of the backend
+    #[arg(long, value_name = "NAME", default_value = "kube-bind-backend")]
+    service_account: String,
+    /// Namespace of the ServiceAccount, of the Lease and of the backend's keys
+    #[arg(long, value_name = "NAMESPACE", default_value = KONNECTOR_NAMESPACE)]
+    namespace: String,
+    /// The base roles only, without looking at what the cluster offers
+    #[arg(long)]
+    pub base_only: bool,
 }
 
 /// What konnectors may watch.
@@ -175,6 +192,17 @@ impl Options {
             lease,
             namespace,
         })
+    }
+
+    /// Who gets the roles, and what they are for.
+    pub fn subject(&self, roles: &Roles) -> Result<(Subject, Terms), OptionsError> {
+        let subject = Subject {
+            account: roles.service_account.clone(),
+            namespace: roles.namespace.clone(),
+            own_namespace: self.lease_namespace.clone().unwrap_or_else(|| roles.namespace.clone()),
+            lease_name: self.lease_name.clone(),
+        };
+        Ok((subject, self.terms("", false)?))
     }
 
     /// What the HTTP front is told, given the environment; nothing if there is to be none.

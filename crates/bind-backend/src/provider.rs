@@ -16,6 +16,9 @@ pub trait Provider: Send + Sync + 'static {
     /// Makes sure that the contract exists and returns what the consumer needs.
     fn bind(&self, cluster: &str, order: &BindOrder) -> impl Future<Output = Result<Bound, ProviderError>> + Send;
 
+    /// The kubeconfig of the contract that an identity has, as YAML; `NotFound` without one.
+    fn kubeconfig(&self, cluster: &str, identity: &str) -> impl Future<Output = Result<Vec<u8>, ProviderError>> + Send;
+
     /// Exports of an identity: (contract namespace, names of exports), or None without a contract.
     fn exports(
         &self,

@@ -5,6 +5,8 @@
 #[path = "flows/world.rs"]
 mod world;
 
+#[path = "flows/existing.rs"]
+mod existing;
 #[path = "flows/input.rs"]
 mod input;
 #[path = "flows/isolation.rs"]
@@ -13,5 +15,9 @@ mod isolation;
 mod kills;
 #[path = "flows/portal.rs"]
 mod portal;
+#[path = "flows/portal_fields.rs"]
+mod portal_fields;
 #[path = "flows/replicas.rs"]
 mod replicas;
+#[path = "flows/withdrawal.rs"]
+mod withdrawal;

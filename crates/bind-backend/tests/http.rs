@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use carrick_bind_api::version;
 use http::{Request, StatusCode, header};
 use model::{Running, Setup, body, error, location, text, value};
 use serde_json::{Value, json};
@@ -36,6 +37,9 @@ async fn a_provider_says_who_it_is_by_the_name_that_the_client_uses() {
     let provider = body(&answer);
     assert_eq!((&provider["apiVersion"], &provider["kind"]), (&json!("v1alpha2"), &json!("BindingProvider")));
     assert_eq!(provider["providerPrettyName"], "Widgets Inc.");
+    // kube-bind's own clients refuse what is older than 0.6.0, and read the version behind the mark.
+    let spoken = version::of_program(provider["version"].as_str().unwrap()).unwrap();
+    assert!(!version::is_older(spoken, version::OLDEST), "{spoken}");
     let method = &provider["authenticationMethods"][0];
     assert_eq!(method["method"], "OAuth2CodeGrant");
     assert_eq!(method["oauth2CodeGrant"]["authenticatedURL"], format!("{}/api/authorize?cluster_id=one", front.url));
@@ -367,7 +371,7 @@ async fn an_uploaded_kubeconfig_gets_konnector_secret_and_bundle() {
     let auth = [(name, auth.as_str())];
     let upload = |kubeconfig: &str, binding: &str| {
         let encoded = data_encoding::BASE64URL.encode(kubeconfig.as_bytes());
-        json!({"consumerKubeconfig": encoded, "bindingName": binding, "templateName": "widgets"}).to_string()
+        json!({"consumerKubeconfig": encoded, "bindingName": binding}).to_string()
     };
     let apply = async |body: String| front.post("/api/apply-binding", &auth, body).await;
     assert_eq!(apply(upload(&kubeconfig, "mine")).await.status(), StatusCode::NOT_FOUND, "nothing is bound yet");

@@ -289,3 +289,54 @@ async fn what_a_workspace_has_bound_is_in_its_catalogue_and_can_be_exported() {
     };
     tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
 }
+
+/// Waits until an object is gone.
+async fn until_gone(client: &Client, resource: &Resource, name: &str) {
+    let gone = async {
+        // Whoever asks in a workspace that is gone is refused.
+        while client.get(resource, None, name).await.is_ok_and(|found| found.is_some()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), gone).await.unwrap_or_else(|_| panic!("{resource} {name} stays"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_that_unbinds_or_is_deleted_is_not_held_up_and_others_are_served_on() {
+    let world = World::start(SchemaSource::Crds).await;
+    let (_, root) = client(&world.plane, "kcp-admin", "root");
+    let crds =
+        Resource::cluster_wide("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
+    let requests = of(kinds::API_SERVICE_EXPORT_REQUEST);
+    let request = |name: &str| {
+        json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExportRequest", "metadata": {"name": name},
+            "spec": {"resources": [{"group": "wild.io", "resource": "sheriffs", "versions": ["v1"]}]}})
+    };
+    let done = |it: &Value| it["status"]["phase"] == "Succeeded";
+    let mut parties = Vec::new();
+    for workspace in ["root:team", "root:other"] {
+        let (client, _) = world.bind(workspace).await;
+        client.create(&crds, None, &crd()).await.unwrap();
+        let (namespace, _) = contract(&client, "one").await;
+        client.create(&requests, Some(&namespace), &request("sheriffs")).await.unwrap();
+        until(&client, &requests, Some(&namespace), "sheriffs", done).await;
+        let exports = of(kinds::API_SERVICE_EXPORT);
+        until(&client, &exports, Some(&namespace), "sheriffs", |it| it["metadata"]["finalizers"].is_array()).await;
+        parties.push((client, namespace));
+    }
+    // One unbinds: its exports must not hold that up.
+    let options = carrick_client::DeleteOptions::default();
+    let (team, _) = &parties[0];
+    team.delete(&API_BINDING.into(), None, "kube-bind", &options).await.unwrap();
+    until_gone(team, &API_BINDING.into(), "kube-bind").await;
+    // It binds again, asks, and is deleted while it waits.
+    world.bind("root:team").await;
+    let (namespace, _) = contract(team, "two").await;
+    team.create(&requests, Some(&namespace), &request("late")).await.unwrap();
+    root.delete(&WORKSPACE.into(), None, "team", &options).await.unwrap();
+    until_gone(&root, &WORKSPACE.into(), "team").await;
+    // The other one is served as before.
+    let (other, namespace) = &parties[1];
+    other.create(&requests, Some(namespace), &request("again")).await.unwrap();
+    until(other, &requests, Some(namespace), "again", done).await;
+}

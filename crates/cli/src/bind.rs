@@ -4,9 +4,11 @@
 //!  demo ─┬─ provider   a plain cluster offers its service to workspaces of kcp
 //!        ├─ consumer   a workload cluster shows what its account in kcp has
 //!        └─ parts      what both need: contracts, a backend, a konnector
+//!  doctor               what keeps a konnector or a backend from working
 //! ```
 
 mod consumer;
+mod doctor;
 mod parts;
 mod provider;
 
@@ -28,6 +30,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(DemoArgs),
+    Doctor(doctor::Args),
 }
 
 /// See both ways in which kube-bind joins clusters and kcp, in a few seconds.
@@ -53,7 +56,10 @@ Examples:
 
 /// Runs a command; the exit code says whether all of it was observed.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
-    let Command::Demo(args) = args.command;
+    let args = match args.command {
+        Command::Demo(args) => args,
+        Command::Doctor(args) => return doctor::run(args, verbose).await,
+    };
     logs::init(Quiet::Silent, verbose);
     let ui = Ui::new(verbose);
     match demo(&ui, &args).await {

@@ -7,11 +7,11 @@
 //!  report   lines for people, JSON for programs, an exit code
 //! ```
 
-mod checks;
-mod facts;
+pub(crate) mod checks;
+pub(crate) mod facts;
 mod gather;
 mod needs;
-mod report;
+pub(crate) mod report;
 mod right;
 
 use std::io::Write;

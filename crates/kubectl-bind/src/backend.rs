@@ -1,6 +1,7 @@
 //! A provider's backend, over HTTP.
 
 use bytes::Bytes;
+use carrick_bind_api::version;
 use carrick_client::{ConnectError, Error, Web, WebTrust};
 use carrick_go::url::Url;
 use http::{Request, StatusCode, header};
@@ -42,6 +43,17 @@ pub enum BackendError {
         message: String,
         /// Its code, or the status of its answer.
         code: String,
+    },
+    /// It is too old.
+    #[error(
+        "the backend {url} is kube-bind {version}, and {} is the oldest that works; ask the provider to update it",
+        version::OLDEST
+    )]
+    TooOld {
+        /// Its URL.
+        url: String,
+        /// Its version.
+        version: String,
     },
     /// The answer is not what it should be.
     #[error("{0} answered with something that is not of kube-bind; is it the URL of a backend?")]
@@ -122,6 +134,11 @@ impl Backend {
         let foreign = || BackendError::Foreign(self.place.url.clone());
         if provider["kind"] != "BindingProvider" {
             return Err(foreign());
+        }
+        // One that does not say its version, or not in these words, may be newer than this program.
+        let said = provider["version"].as_str().unwrap_or_default();
+        if let Some(old) = version::of_program(said).ok().filter(|it| version::is_older(it, version::OLDEST)) {
+            return Err(BackendError::TooOld { url: self.place.url.clone(), version: printable(old) });
         }
         let methods = provider["authenticationMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
         let method = methods.iter().find(|method| method["method"] == "OAuth2CodeGrant").ok_or_else(foreign)?;

@@ -4,6 +4,7 @@
 //!   options ──▶ identity   the uid of this cluster
 //!           ├─▶ login, catalogue, consume ──▶ backend over HTTP, callback of the browser, config (logins)
 //!           │                         │ answer, export request at the provider, APIServiceBinding here
+//!           ├─▶ unbind     and wait until nothing is left
 //!           └─▶ deploy ◀──────────────┘
 //!               deploy ──▶ answer of a backend ──▶ kubeconfig, read with care ──▶ Secret
 //!                      └─▶ konnector that is there ──▶ install, upgrade or leave it
@@ -18,6 +19,7 @@ pub mod deploy;
 pub mod identity;
 pub mod login;
 pub mod options;
+pub mod unbind;
 
 /// The version of this program and of the konnector that it installs.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

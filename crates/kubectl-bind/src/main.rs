@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use carrick_client::Client;
 use carrick_kubectl_bind::catalogue::{self, Kind};
 use carrick_kubectl_bind::options::{Command, Options};
-use carrick_kubectl_bind::{consume, deploy, identity, login};
+use carrick_kubectl_bind::{consume, deploy, identity, login, unbind};
 use clap::Parser;
 
 fn main() -> ExitCode {
@@ -42,6 +42,7 @@ async fn run(options: Options) -> Result<String, String> {
         Some(Command::ClusterIdentity { namespace }) => {
             identity::of(&client(&options)?, namespace).await.map(|uid| format!("{uid}\n")).map_err(said)
         }
+        Some(Command::Unbind(request)) => unbind::run(&client(&options)?, request).await.map_err(said),
         Some(Command::Deploy(request)) => deploy::run(&client(&options)?, request).await.map_err(said),
     }
 }

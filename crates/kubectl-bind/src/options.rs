@@ -237,6 +237,29 @@ pub enum Command {
     ApiService(Box<ApiService>),
     /// Store the kubeconfig that a backend has answered with, and install a konnector
     Deploy(Deploy),
+    /// Let go of a service: its copies at the provider, its CustomResourceDefinitions and its objects here are deleted, in that order
+    #[command(after_help = "Example:\n  kubectl bind unbind my-db --dry-run")]
+    Unbind(Unbind),
+}
+
+/// What to let go of.
+#[derive(Clone, Debug, Args)]
+pub struct Unbind {
+    /// Name of the binding
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Delete its objects here as well, if there are any
+    #[arg(long)]
+    pub delete_objects: bool,
+    /// Leave the copies at the provider; the way out if the provider is gone for good
+    #[arg(long)]
+    pub keep_copies: bool,
+    /// Print what would go, and write nothing
+    #[arg(short, long)]
+    pub dry_run: bool,
+    /// How long to wait until nothing is left
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
 }
 
 /// What to deploy.
@@ -277,6 +300,7 @@ mod tests {
             &["deploy", "-f", "-"][..],
             &["deploy", "--secret", "a/b", "--secret-key", "k", "--kubeconfig", "x"],
             &["cluster-identity", "-n", "default"],
+            &["unbind", "a", "--keep-copies", "--delete-objects", "--timeout", "5s"],
             &[],
             &["https://bind.example.io", "-o", "yaml"],
             &["apiservice", "a", "--template-name", "t"],
@@ -295,6 +319,8 @@ mod tests {
             &["apiservice", "--template-name", "t", "--remote-kubeconfig", "x"],
             &["--skip-konnector", "deploy", "-f", "x"],
             &["login"],
+            &["unbind"],
+            &["unbind", "a", "--timeout", "0s"],
         ] {
             assert_eq!(parse(bad).unwrap_err().exit_code(), 2, "{bad:?}");
         }

@@ -234,4 +234,23 @@ async fn from_a_login_to_an_object_and_its_status() {
     // Binding again changes nothing.
     let again = world.run(&["apiservice", "law", "--template-name", "sheriffs", "--skip-konnector"]).await;
     assert!(again.status.success(), "{}", words(&again));
+
+    // Unbinding: objects are not lost by accident, and nothing is left.
+    let refused = world.run(&["unbind", "law"]).await;
+    assert!(!refused.status.success());
+    assert_eq!(
+        words(&refused),
+        "error: 1 sheriffs.wild.io would be deleted here as well; delete them first, or pass --delete-objects\n"
+    );
+    let shown = world.run(&["unbind", "law", "--dry-run"]).await;
+    assert!(words(&shown).starts_with("customresourcedefinition/sheriffs.wild.io goes, and 1 objects with it\n"));
+    let bindings = of(kinds::API_SERVICE_BINDING);
+    let there = world.consumer.get(&bindings, None, "law").await.unwrap().unwrap();
+    assert!(there["metadata"].get("deletionTimestamp").is_none(), "{there}");
+    let done = world.run(&["unbind", "law", "--delete-objects"]).await;
+    assert!(done.status.success() && words(&done).ends_with("apiservicebinding/law is gone\n"), "{}", words(&done));
+    assert_eq!(world.consumer.get(&crd_kind(), None, "sheriffs.wild.io").await.unwrap(), None);
+    assert_eq!(world.provider.get(&sheriffs(), namespace, name).await.unwrap(), None);
+    let missing = world.run(&["unbind", "law"]).await;
+    assert!(!missing.status.success() && words(&missing).contains("there is no APIServiceBinding law"));
 }

@@ -187,6 +187,13 @@ impl Provider for Clusters {
         Ok(Bound { kubeconfig, namespace: contract.namespace, requests, binding_name })
     }
 
+    async fn kubeconfig(&self, cluster: &str, identity: &str) -> Result<Vec<u8>, ProviderError> {
+        let client = self.cluster(cluster)?.client;
+        let contract = find_contract(&client, identity).await?;
+        let contract = contract.ok_or_else(|| ProviderError::NotFound("nothing is bound yet".to_owned()))?;
+        kubeconfig_of(&client, &contract.namespace).await
+    }
+
     async fn exports(&self, cluster: &str, identity: &str) -> Result<Option<(String, Vec<String>)>, ProviderError> {
         let client = self.cluster(cluster)?.client;
         let Some(contract) = find_contract(&client, identity).await? else { return Ok(None) };

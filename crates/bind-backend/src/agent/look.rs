@@ -21,7 +21,7 @@ use crate::decide::objects::{Contract, ContractObjects, NamespaceFacts};
 use crate::decide::plan::{Plan, Write};
 use crate::decide::request::{RequestView, answer_to};
 use crate::decide::rights::{self, RoleKey};
-use crate::decide::{cluster, contract, exports, health, namespaces, request, requests};
+use crate::decide::{cluster, contract, exports, health, namespaces, request, requests, withdrawal};
 
 /// How often to look at what is not watched.
 const CLUSTER_AGAIN: Duration = Duration::from_mins(5);
@@ -78,7 +78,11 @@ impl Session {
 
     async fn look_at_contract(&self, name: &str) -> Result<Outcome, Error> {
         let namespace = self.namespaces.get("", name);
-        let contract = namespace.as_ref().and_then(Contract::of).filter(|contract| !contract.deleting);
+        let contract = namespace.as_ref().and_then(Contract::of);
+        if contract.as_ref().is_some_and(|contract| contract.deleting) {
+            // The consumer can read nothing there any more, so nothing waits for it.
+            return self.carry_out(withdrawal::let_go(&self.exports.typed(name))).await;
+        }
         let (Some(namespace), Some(contract)) = (&namespace, contract) else {
             // What served a contract that is gone goes too.
             let gone = namespace.is_none().then(|| namespaces::clean_up(name, &[], self.found(name, &[]).values()));

@@ -1,5 +1,6 @@
 //! What a provider's cluster needs once, whoever its consumers are.
 
+use carrick_bind_api::existing::ADOPTABLE_ANNOTATION;
 use carrick_bind_api::kinds::GROUP;
 use carrick_bind_api::names::{
     AGGREGATE_LABEL, BINDER, CONTRACT_ANNOTATION, EXPORTS_ROLE, KONNECTOR_NAMESPACE, SERVICE_NAMESPACE_ANNOTATION,
@@ -15,7 +16,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 /// Name of the policy that keeps consumers apart, and of its binding.
 pub const POLICY: &str = "kube-binder-own-objects";
 /// A role without any rule.
-const NOTHING: &str = "kube-binder-nothing";
+pub(super) const NOTHING: &str = "kube-binder-nothing";
 /// Role of those who may log in.
 const LOGIN_ROLE: &str = "kube-bind-oidc-user";
 
@@ -81,12 +82,25 @@ pub fn policy(isolation: &Isolation) -> [Value; 2] {
              {object}.metadata.annotations['{CONTRACT_ANNOTATION}'] == variables.contract))"
         )
     };
-    let mut own = format!("{} && {}", marked("object"), marked("oldObject"));
+    // An object of the provider's own may get its first mark. A name with the contract's prefix says whose it is; otherwise the provider has to.
+    let annotations = "oldObject.metadata.annotations";
+    let unmarked = format!("(!has({annotations}) || !('{CONTRACT_ANNOTATION}' in {annotations}))");
+    let adoptable = if *isolation == Isolation::Prefixed {
+        format!("request.operation == 'UPDATE' && {unmarked}")
+    } else {
+        format!(
+            "request.operation == 'UPDATE' && {unmarked} && has({annotations}) && '{ADOPTABLE_ANNOTATION}' in {annotations} && \
+             {annotations}['{ADOPTABLE_ANNOTATION}'] == variables.contract"
+        )
+    };
+    let mut own = format!("{} && ({} || ({adoptable}))", marked("object"), marked("oldObject"));
     if *isolation == Isolation::Prefixed {
         own.push_str(" && has(request.name) && request.name.startsWith(variables.contract + '-')");
     }
-    let message =
-        "a consumer may write in its own namespaces, and cluster-scoped objects that carry its own mark and name";
+    let message = format!(
+        "a consumer may write in its own namespaces, and cluster-scoped objects that carry its own mark and name; a provider lets it adopt another one \
+         with annotation {ADOPTABLE_ANNOTATION}=<contract namespace>"
+    );
     let policy = json!({"apiVersion": format!("{ADMISSION}/v1"), "kind": "ValidatingAdmissionPolicy", "metadata": {"name": POLICY}, "spec": {
         "failurePolicy": "Fail",
         "matchConstraints": {

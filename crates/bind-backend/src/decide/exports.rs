@@ -3,7 +3,7 @@
 use carrick_bind_api::carrick_kcp::meta::OwnerReference;
 use carrick_bind_api::conditions::{self, Condition, PROVIDER_IN_SYNC};
 use carrick_bind_api::jiff::Timestamp;
-use carrick_bind_api::names::SOURCE_SPEC_HASH_ANNOTATION;
+use carrick_bind_api::names::{SOURCE_SPEC_HASH_ANNOTATION, WITHDRAWAL_FINALIZER};
 use carrick_bind_api::problems::ExportProblem;
 use carrick_bind_api::schema::{self, Refresh};
 use carrick_bind_api::v1alpha2::{ApiServiceExport, BoundSchema, ExportedResource, SchemaUpdatePolicy};
@@ -12,6 +12,7 @@ use super::breaking::breaks;
 use super::objects::ContractObjects;
 use super::offers::Offers;
 use super::plan::Plan;
+use super::withdrawal;
 
 /// Annotation of an export: its policy for schemas, because its request may be gone.
 pub const POLICY_ANNOTATION: &str = "backend.kube-bind.io/schema-update-policy";
@@ -48,7 +49,11 @@ pub fn decide(objects: &ContractObjects, offers: &Offers, now: Timestamp) -> Pla
         }
         after.push(new);
     }
-    for export in objects.exports.iter().filter(|export| !export.metadata.is_deleting()) {
+    let (leaving, staying): (Vec<_>, Vec<_>) = objects.exports.iter().partition(|it| it.metadata.is_deleting());
+    for export in leaving {
+        plan.add(withdrawal::decide(export, objects.cluster_binding.as_ref(), now));
+    }
+    for export in staying {
         one(export, objects, offers, &after, &held_back, now, &mut plan);
     }
     plan
@@ -83,9 +88,11 @@ fn one(
         problem = held
             .map(|(schema, change)| ExportProblem::SchemaHeldBack { schema: schema.clone(), change: change.clone() });
         let hash = schema::hash(found);
-        if export.metadata.annotation(SOURCE_SPEC_HASH_ANNOTATION) != Some(&hash) {
+        let has_hash = export.metadata.annotation(SOURCE_SPEC_HASH_ANNOTATION) == Some(&hash);
+        if !has_hash || !export.metadata.has_finalizer(WITHDRAWAL_FINALIZER) {
             let mut new = export.clone();
             new.metadata.annotate(SOURCE_SPEC_HASH_ANNOTATION, hash);
+            new.metadata.add_finalizer(WITHDRAWAL_FINALIZER);
             plan.replace(&new);
             // The status follows with the version that this write makes.
             return;

@@ -4,7 +4,9 @@ use carrick_bind_api::carrick_kcp::apis::v1alpha1::ResourceScope;
 use carrick_bind_api::claims::Claim;
 use carrick_bind_api::conditions::{self, Condition, EXPORTS_READY, PERMISSION_CLAIM};
 use carrick_bind_api::jiff::Timestamp;
-use carrick_bind_api::names::{OWNER_LABEL, Owner, SOURCE_SPEC_HASH_ANNOTATION, is_system_namespace};
+use carrick_bind_api::names::{
+    OWNER_LABEL, Owner, SOURCE_SPEC_HASH_ANNOTATION, WITHDRAWAL_FINALIZER, is_system_namespace,
+};
 use carrick_bind_api::problems::RequestProblem;
 use carrick_bind_api::schema;
 use carrick_bind_api::v1alpha2::{
@@ -104,6 +106,7 @@ fn verdict(request: &ApiServiceExportRequest, objects: &ContractObjects, offers:
     }
     let mut export = ApiServiceExport::new(&request.metadata.name);
     export.metadata.namespace.clone_from(contract);
+    export.metadata.add_finalizer(WITHDRAWAL_FINALIZER);
     export.spec.resources = resources;
     export.spec.permission_claims.clone_from(&spec.permission_claims);
     export.spec.informer_scope = terms.informer_scope.clone();

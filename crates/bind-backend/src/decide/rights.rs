@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use carrick_bind_api::carrick_kcp::apis::v1alpha1::ResourceScope;
-use carrick_bind_api::names::{AGGREGATE_LABEL, EXPORTS_ROLE};
+use carrick_bind_api::names::{AGGREGATE_LABEL, EXPORTS_ROLE, WITHDRAWAL_FINALIZER};
 use carrick_bind_api::v1alpha2::{ApiServiceExport, InformerScope, Isolation};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub fn wanted(objects: &ContractObjects, terms: &Terms, policy_stands: bool) -> 
     let mut all = Vec::new();
     let (mut cluster_wide, mut writes) = (Vec::new(), false);
     let spaces: Vec<&str> = objects.service_namespaces().iter().map(|facts| facts.name.as_str()).collect();
-    for export in objects.exports.iter().filter(|export| !export.metadata.is_deleting()) {
+    for export in objects.exports.iter().filter(|export| is_served(export)) {
         let parts = ExportRights::of(export, objects, terms);
         let name = &export.metadata.name;
         for (part, rules) in [("resources", &parts.resources), ("claims", &parts.claims)] {
@@ -99,6 +99,11 @@ pub fn decide(
         }
     }
     plan
+}
+
+/// Whether a consumer still works with an export. One that is withdrawn is there until its consumer knows.
+fn is_served(export: &ApiServiceExport) -> bool {
+    !export.metadata.is_deleting() || export.metadata.has_finalizer(WITHDRAWAL_FINALIZER)
 }
 
 /// Rules of one export, by where they hold.

@@ -2,6 +2,7 @@
 
 use carrick_bind_api::kinds::{GROUP, VERSION};
 use carrick_bind_api::response::OVER_HTTP;
+use carrick_bind_api::version;
 use data_encoding::BASE64;
 use http::StatusCode;
 use http::header::CONTENT_DISPOSITION;
@@ -57,7 +58,7 @@ impl<P: Provider> Front<P> {
         }
         let provider = json!({
             // Without its group, as clients expect it.
-            "apiVersion": VERSION, "kind": "BindingProvider", "version": crate::VERSION,
+            "apiVersion": VERSION, "kind": "BindingProvider", "version": version::spoken_by(crate::VERSION),
             "providerPrettyName": self.config.pretty_name,
             "authenticationMethods": [{"method": "OAuth2CodeGrant", "oauth2CodeGrant": {"authenticatedURL": url}}],
         });

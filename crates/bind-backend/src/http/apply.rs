@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{Answer, Fault, json_answer};
-use super::api::{UI_IDENTITY, order};
 use super::asked::Asked;
 use super::front::Front;
 use crate::provider::Provider;
@@ -17,8 +16,6 @@ use crate::provider::Provider;
 struct ApplyBody {
     consumer_kubeconfig: String,
     binding_name: String,
-    #[serde(default)]
-    template_name: String,
     #[serde(default)]
     host_aliases: Vec<String>,
 }
@@ -43,20 +40,13 @@ impl<P: Provider> Front<P> {
         if !exports.contains(&body.binding_name) {
             return Err(Fault::NotFound(format!("there is no binding {:?}", body.binding_name)));
         }
-        // The contract is there already; this hands out its credentials once more and asks for no export.
-        let mut again =
-            order(&claims, &body.binding_name, or(&body.template_name, &body.binding_name), UI_IDENTITY, "")?;
-        again.request_export = false;
-        let bound = self.provider.bind(&claims.cid, &again).await?;
-        let provider = String::from_utf8(bound.kubeconfig).map_err(|_| Fault::Internal("bad kubeconfig".to_owned()))?;
+        // The contract is there already: its credentials are handed out once more.
+        let provider = self.provider.kubeconfig(&claims.cid, &claims.author()).await?;
+        let provider = String::from_utf8(provider).map_err(|_| Fault::Internal("bad kubeconfig".to_owned()))?;
         let server = Server::from_inline(&kubeconfig).map_err(|error| Fault::bad(error.to_string()))?;
         let written = carrick_kubectl_bind::deploy::join(&server.client(), &provider, &body.binding_name).await;
         written.map_err(|error| Fault::bad(format!("the consumer's cluster: {error}")))?;
         let message = format!("the konnector and bundle {} are written", body.binding_name);
         Ok(json_answer(StatusCode::OK, &json!({"konnectorDeployed": true, "bundleCreated": true, "message": message})))
     }
-}
-
-fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
-    if text.is_empty() { other } else { text }
 }

@@ -2,6 +2,7 @@
 
 use carrick_bind_api::kinds;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
+use carrick_client::Resource;
 use serde_json::{Value, json};
 
 use crate::world::{Provider, as_consumer, has, namespaces, of, request, secrets};
@@ -103,4 +104,36 @@ async fn namespaces_of_the_provider_are_not_given_away() {
     provider.cluster.until(&resource, at, "team", |it| it["status"]["namespace"] == "team").await;
     consumer.delete(&resource, at, "team", &carrick_client::DeleteOptions::default()).await.unwrap();
     provider.cluster.until_gone(&namespaces(), None, "team").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_too_long_are_said_and_hold_up_nobody_else() {
+    let provider = Provider::start(InformerScope::Namespaced, Isolation::Prefixed).await;
+    provider.offer("cowboys", "Cowboy", "Namespaced").await;
+    let (contract, kubeconfig) = provider.contract("one").await;
+    let (consumer, at) = (as_consumer(&kubeconfig), Some(contract.as_str()));
+    // Its own name is fine, but no namespace of the provider could be called after it.
+    let long = "x".repeat(63);
+    let spaces = of(kinds::API_SERVICE_NAMESPACE);
+    let space = |name: &str| json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceNamespace", "metadata": {"name": name}});
+    consumer.create(&spaces, at, &space(&long)).await.unwrap();
+    let refused = |it: &Value| has(it, "Assigned", "False", "NamespaceRefused");
+    let refused = provider.cluster.until(&spaces, at, &long, refused).await;
+    assert!(refused["status"]["namespace"].is_null() && refused.to_string().contains("63"), "{refused}");
+    let request = |name: &str, namespace: &str| {
+        json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExportRequest", "metadata": {"name": name, "namespace": contract},
+            "spec": {"resources": [{"group": "wild.io", "resource": "cowboys", "versions": ["v1"]}], "namespaces": [{"name": namespace}]}})
+    };
+    let requests = of(kinds::API_SERVICE_EXPORT_REQUEST);
+    provider.cluster.apply(&requests, &request("long", &long)).await;
+    let failed = |it: &Value| it["status"]["phase"] == "Failed" && has(it, "Ready", "False", "InvalidNamespace");
+    provider.cluster.until(&requests, at, "long", failed).await;
+    // Others get what they asked for, also under a name of a binding that fills a whole object's name.
+    let name = "b".repeat(250);
+    provider.cluster.apply(&requests, &request(&name, "team")).await;
+    provider.cluster.until(&requests, at, &name, |it| it["status"]["phase"] == "Succeeded").await;
+    provider.cluster.until(&spaces, at, "team", |it| it["status"]["namespace"] == format!("{contract}-team")).await;
+    let role = Resource::namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles");
+    let name = format!("kube-binder-resources-{name}");
+    provider.cluster.until(&role, Some(&format!("{contract}-team")), &name, |_| true).await;
 }

@@ -6,8 +6,9 @@ use carrick_bind_api::crds;
 use carrick_bind_api::kinds::{self, Kind, is_namespaced};
 use carrick_bind_api::response::BindingResponse;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
-use carrick_bind_backend::agent::{BackendConfig, Clusters, LeaseConfig, SchemaSource};
+use carrick_bind_backend::agent::{self, BackendConfig, Clusters, LeaseConfig, SchemaSource};
 use carrick_bind_backend::backend;
+use carrick_bind_backend::decide::roles::{self, Subject};
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, DeleteOptions, Resource, Server};
@@ -23,6 +24,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The user that the backend is.
 pub const BACKEND: &str = "backend";
+/// What the portal's user shows.
+pub const PORTAL_TOKEN: &str = "token-of-portal";
+/// The user that the konnector is on its own cluster.
+pub const KONNECTOR: &str = "konnector";
 
 pub fn of(kind: Kind) -> Resource {
     let make = if is_namespaced(kind) { Resource::namespaced } else { Resource::cluster_wide };
@@ -56,7 +61,12 @@ pub struct Cluster {
 impl Cluster {
     pub async fn start() -> Self {
         let mut config = Config::new(Mode::Kube);
-        config.users = vec![User::new("token-of-backend", BACKEND, &["system:masters"])];
+        config.users = vec![
+            // Its rights are those that `kube-bind-backend roles` prints.
+            User::new("token-of-backend", BACKEND, &[]),
+            User::new("token-of-konnector", KONNECTOR, &["system:masters"]),
+            User::new(PORTAL_TOKEN, "portal", &["system:masters"]),
+        ];
         let plane = Plane::start(config).await.unwrap();
         let server = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap();
         Self { client: server.client(), plane }
@@ -152,7 +162,7 @@ impl Provider {
             isolation,
             address: Address { server: cluster.plane.url().to_owned(), ..Address::default() },
             cluster_wide_claims: false,
-            logins: Logins::default(),
+            logins: Logins { groups: vec!["cowhands".to_owned()], users: Vec::new() },
             workspace: None,
         };
         let server = Server::from_kubeconfig_yaml(&cluster.plane.kubeconfig(BACKEND, None).unwrap()).unwrap();
@@ -166,7 +176,32 @@ impl Provider {
             listen_address: None,
             namespace: "default".to_owned(),
         };
-        Self { cluster, config, stop: CancellationToken::new(), backend: None }
+        let provider = Self { cluster, config, stop: CancellationToken::new(), backend: None };
+        provider.grant().await;
+        provider
+    }
+
+    /// Gives the backend the rights that it needs for what is offered now: what `kube-bind-backend roles` prints.
+    pub async fn grant(&self) {
+        let own = "default".to_owned();
+        let subject = Subject {
+            account: BACKEND.to_owned(),
+            namespace: own.clone(),
+            own_namespace: own,
+            lease_name: "kube-bind-backend".to_owned(),
+        };
+        let mut all = roles::base(&subject, &self.config.terms);
+        all.extend(agent::roles::of_cluster(&self.cluster.client, &subject).await.unwrap());
+        for mut object in all {
+            if object["subjects"][0]["name"] == BACKEND {
+                object["subjects"] =
+                    json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BACKEND}]);
+            }
+            let kind = object["kind"].as_str().unwrap().to_owned();
+            let make = if kind.starts_with("Cluster") { Resource::cluster_wide } else { Resource::namespaced };
+            let resource = make("rbac.authorization.k8s.io", "v1", &kind, &format!("{}s", kind.to_lowercase()));
+            self.cluster.apply(&resource, &object).await;
+        }
     }
 
     /// Another replica, which waits for the Lease like all others from now on: its task, and what stops it.
@@ -206,6 +241,7 @@ impl Provider {
     pub async fn offer(&self, plural: &str, kind: &str, scope: &str) {
         self.cluster.apply(&crd_kind(), &crd(plural, kind, scope)).await;
         self.cluster.until(&crd_kind(), None, &format!("{plural}.wild.io"), established).await;
+        self.grant().await;
     }
 
     /// Asks for a contract, as the portal does: the contract namespace, and the kubeconfig.
@@ -236,6 +272,7 @@ impl Provider {
             "metadata": {"name": plural, "namespace": contract},
             "spec": {"resources": [{"group": "wild.io", "resource": plural, "versions": ["v1alpha1"]}], "permissionClaims": claims}});
         self.cluster.apply(&of(kinds::API_SERVICE_EXPORT_REQUEST), &object).await;
+        self.grant().await;
         let resource = of(kinds::API_SERVICE_EXPORT_REQUEST);
         self.cluster.until(&resource, Some(contract), plural, |it| it["status"]["phase"] == "Succeeded").await
     }
@@ -264,31 +301,52 @@ pub fn as_consumer(kubeconfig: &str) -> Client {
 /// A consumer with a konnector.
 pub struct Consumer {
     pub cluster: Cluster,
+    config: KonnectorConfig,
     stop: CancellationToken,
+    konnector: Option<JoinHandle<()>>,
 }
 
 impl Consumer {
     /// A consumer that binds everything of a contract.
     pub async fn start(kubeconfig: &str) -> Self {
+        Self::with(kubeconfig, json!({})).await
+    }
+
+    /// The same, with annotations on the bundle.
+    pub async fn with(kubeconfig: &str, annotations: Value) -> Self {
         let cluster = Cluster::start().await;
-        let server = Server::from_kubeconfig_yaml(&cluster.plane.kubeconfig("admin", None).unwrap()).unwrap();
+        let server = Server::from_kubeconfig_yaml(&cluster.plane.kubeconfig(KONNECTOR, None).unwrap()).unwrap();
         let polling = Duration::from_secs(15);
-        let (config, stop) = (
-            KonnectorConfig { server, lease: None, server_address: None, export: None, polling },
-            CancellationToken::new(),
-        );
-        let ending = stop.clone();
-        tokio::spawn(async move { carrick_konnector::agent::run(config, ending).await.unwrap() });
+        let config = KonnectorConfig { server, lease: None, server_address: None, export: None, polling };
+        let mut consumer = Self { cluster, config, stop: CancellationToken::new(), konnector: None };
+        consumer.start_konnector();
+        let cluster = &consumer.cluster;
         for name in ["apiservicebindings.kube-bind.io", "apiservicebindingbundles.kube-bind.io"] {
             cluster.until(&crd_kind(), None, name, established).await;
         }
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "provider", "namespace": "kube-bind"},
             "data": {"kubeconfig": BASE64.encode(kubeconfig.as_bytes())}});
         cluster.apply(&secrets(), &secret).await;
-        let bundle = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBindingBundle", "metadata": {"name": "all"},
+        let bundle = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBindingBundle",
+            "metadata": {"name": "all", "annotations": annotations},
             "spec": {"kubeconfigSecretRef": {"namespace": "kube-bind", "name": "provider", "key": "kubeconfig"}}});
         cluster.apply(&of(kinds::API_SERVICE_BINDING_BUNDLE), &bundle).await;
-        Self { cluster, stop }
+        consumer
+    }
+
+    pub fn start_konnector(&mut self) {
+        self.stop = CancellationToken::new();
+        let (config, stop) = (self.config.clone(), self.stop.clone());
+        self.konnector = Some(tokio::spawn(async move { carrick_konnector::agent::run(config, stop).await.unwrap() }));
+    }
+
+    /// Ends the konnector without a word.
+    pub async fn kill_konnector(&mut self) {
+        self.stop.cancel();
+        if let Some(konnector) = self.konnector.take() {
+            konnector.abort();
+            let _ = konnector.await;
+        }
     }
 
     pub async fn until_bound(&self, name: &str) {

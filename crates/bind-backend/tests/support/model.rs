@@ -35,6 +35,16 @@ pub struct State {
     pub kubeconfig: Option<String>,
 }
 
+impl State {
+    fn handed_out(&self) -> String {
+        self.kubeconfig.clone().unwrap_or_else(|| {
+            "{current-context: a, contexts: [{name: a, context: {cluster: b, user: c, namespace: c-1}}], \
+             clusters: [{name: b, cluster: {server: 'https://provider.example'}}], users: [{name: c, user: {token: s3cret}}]}"
+                .to_owned()
+        })
+    }
+}
+
 impl Model {
     fn check(&self, cluster: &str) -> Result<(), ProviderError> {
         if self.state.lock().is_away {
@@ -83,11 +93,7 @@ impl Provider for Model {
             exports.push(order.name.clone());
         }
         state.orders.push(order.clone());
-        let kubeconfig = state.kubeconfig.clone().unwrap_or_else(|| {
-            "{current-context: a, contexts: [{name: a, context: {cluster: b, user: c, namespace: c-1}}], \
-             clusters: [{name: b, cluster: {server: 'https://provider.example'}}], users: [{name: c, user: {token: s3cret}}]}"
-                .to_owned()
-        });
+        let kubeconfig = state.handed_out();
         let request = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExportRequest",
             "metadata": {"name": order.name}, "spec": {"resources": template()["spec"]["resources"]}});
         Ok(Bound {
@@ -96,6 +102,15 @@ impl Provider for Model {
             requests: vec![request],
             binding_name: order.request_export.then(|| order.name.clone()),
         })
+    }
+
+    async fn kubeconfig(&self, cluster: &str, identity: &str) -> Result<Vec<u8>, ProviderError> {
+        self.check(cluster)?;
+        let state = self.state.lock();
+        if !state.contracts.contains_key(identity) {
+            return Err(ProviderError::NotFound("nothing is bound yet".to_owned()));
+        }
+        Ok(state.handed_out().into_bytes())
     }
 
     async fn exports(&self, cluster: &str, identity: &str) -> Result<Option<(String, Vec<String>)>, ProviderError> {

@@ -5,7 +5,7 @@ mod export;
 mod naming;
 mod published;
 mod rights;
-mod servers;
+pub(crate) mod servers;
 
 use serde::Serialize;
 
@@ -36,19 +36,19 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn green(text: impl Into<String>) -> Self {
+    pub(crate) fn green(text: impl Into<String>) -> Self {
         Self { severity: Severity::Green, text: text.into(), fix: Vec::new() }
     }
 
-    fn amber(text: impl Into<String>) -> Self {
+    pub(crate) fn amber(text: impl Into<String>) -> Self {
         Self { severity: Severity::Amber, ..Self::green(text) }
     }
 
-    fn red(text: impl Into<String>) -> Self {
+    pub(crate) fn red(text: impl Into<String>) -> Self {
         Self { severity: Severity::Red, ..Self::green(text) }
     }
 
-    fn fix(mut self, line: impl Into<String>) -> Self {
+    pub(crate) fn fix(mut self, line: impl Into<String>) -> Self {
         self.fix.extend(line.into().lines().map(str::to_owned));
         self
     }

@@ -6,12 +6,14 @@
 //!            ├─ heartbeat   ClusterBinding: heartbeat, renewed credentials, who the contract is
 //!            ├─ bundles     exports ─▶ bindings
 //!            ├─ bindings    export, BoundSchemas ─▶ CRDs, statuses, what is synced
+//!            │              (events: what people should notice)
 //!            ├─ exports     those without a binding
 //!            └─ unbinding   what a deleted binding leaves behind, also offline
 //! ```
 
 mod bindings;
 mod bundles;
+mod events;
 mod exports;
 mod heartbeat;
 mod held;

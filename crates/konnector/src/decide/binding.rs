@@ -43,6 +43,8 @@ pub struct BindingView<'a> {
     pub existing: &'a Result<Existing, ExistingError>,
     /// What is known of its objects.
     pub objects: Option<ObjectsView<'a>>,
+    /// Whether its objects were let go, and none is held for the provider any more.
+    pub released: bool,
     /// What the server said to CRDs that were written last time, by name.
     pub refused: &'a BTreeMap<String, BindingProblem>,
     /// The export of the same name.
@@ -92,6 +94,20 @@ pub struct BindingPlan {
     pub schema_statuses: BTreeMap<String, BoundSchemaStatus>,
     /// What is synced from now on; none if that is not known, and then what was synced goes on.
     pub sync: Option<Sync>,
+    /// How far the withdrawal of its export has come.
+    pub withdrawal: Withdrawal,
+}
+
+/// How far the withdrawal of an export has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// There is none.
+    #[default]
+    None,
+    /// The binding has to say so before anything else happens.
+    Tell,
+    /// The binding says so: objects are let go.
+    Release,
 }
 
 impl BindingPlan {
@@ -137,6 +153,9 @@ pub fn decide(view: &BindingView<'_>) -> BindingPlan {
             }
             (Seen::Present(export), Seen::Present(schemas)) => {
                 Pass { view, contract, export, schemas, plan: &mut plan, status: &mut status }.run();
+                if export.metadata.is_deleting() {
+                    withdraw(view, export, &mut plan, &mut status);
+                }
             }
             // What was true stays so until somebody knows better.
             (Seen::Unknown(_), _) | (_, Seen::Unknown(_) | Seen::Absent) => {}
@@ -204,8 +223,39 @@ fn summarize(conditions: &mut Vec<Condition>, now: Timestamp) {
     }
 }
 
+/// An export that is about to go: the binding says so, then objects are let go, then the provider is told that nobody holds on to it.
+fn withdraw(
+    view: &BindingView<'_>,
+    export: &ApiServiceExport,
+    plan: &mut BindingPlan,
+    status: &mut ApiServiceBindingStatus,
+) {
+    (plan.create, plan.replace) = (Vec::new(), Vec::new());
+    let problem = BindingProblem::ExportWithdrawn { export: export.metadata.name.clone() };
+    let is_told = is_withdrawn(view.binding);
+    if let Some(told) = conditions::find(&view.binding.status.conditions, CONNECTED).filter(|_| is_told) {
+        // As it was, with its time: what is bound otherwise must not look like a change.
+        status.conditions.iter_mut().filter(|it| it.type_ == CONNECTED).for_each(|it| it.clone_from(told));
+    }
+    conditions::set(&mut status.conditions, problem.condition(), view.now);
+    plan.withdrawal = if is_told { Withdrawal::Release } else { Withdrawal::Tell };
+    let told = told::withdrawn_export_status(export, view.now);
+    let released = view.released || plan.sync.as_ref().is_some_and(|sync| sync.apis.is_empty());
+    plan.export_status = Some(told).filter(|told| is_told && released && *told != export.status);
+}
+
+/// Whether a binding says that its export is withdrawn.
+pub fn is_withdrawn(binding: &ApiServiceBinding) -> bool {
+    let withdrawn = BindingProblem::ExportWithdrawn { export: String::new() };
+    conditions::find(&binding.status.conditions, CONNECTED)
+        .is_some_and(|it| !it.is_true() && it.reason == withdrawn.reason())
+}
+
 fn missing(view: &BindingView<'_>) -> BindingProblem {
     let export = view.binding.metadata.name.clone();
+    if is_withdrawn(view.binding) {
+        return BindingProblem::ExportWithdrawn { export };
+    }
     match view.request.filter(|request| request.status.phase == Phase::Failed) {
         Some(request) => BindingProblem::ExportFailed { export, problem: request.status.terminal_message.clone() },
         None => BindingProblem::ExportNotFound { export },

@@ -20,6 +20,8 @@ pub struct BundleView<'a> {
     pub contract: Result<&'a str, SecretError>,
     /// The names of the exports in the contract namespace. A list that was read is no reason to delete anything unless it is `confirmed`.
     pub exports: Seen<&'a [String]>,
+    /// Those of them that are withdrawn: nobody binds them any more.
+    pub leaving: &'a [String],
     /// Whether a second list said the same and the ClusterBinding of the contract was there in between.
     pub confirmed: bool,
     /// All bindings of the cluster.
@@ -83,6 +85,7 @@ fn follow(view: &BundleView<'_>, exports: &[String], plan: &mut BundlePlan) -> R
     let mut taken = view.failed.to_vec();
     for export in exports.iter().collect::<BTreeSet<_>>() {
         match view.bindings.iter().find(|binding| binding.metadata.name == *export) {
+            None if view.leaving.contains(export) => {}
             None => plan.create.push(binding(view.bundle, export)),
             Some(known) if known.spec.kubeconfig_secret_ref == view.bundle.spec.kubeconfig_secret_ref => {}
             Some(_) => taken.push(format!("APIServiceBinding {export} exists already and leads to another provider")),
@@ -137,7 +140,16 @@ mod tests {
         bindings: &[ApiServiceBinding],
     ) -> BundlePlan {
         let now = Timestamp::from_second(1).unwrap();
-        decide(&BundleView { bundle, contract: Ok("c-1"), exports, confirmed, bindings, failed: &[], now })
+        decide(&BundleView {
+            bundle,
+            contract: Ok("c-1"),
+            exports,
+            leaving: &[],
+            confirmed,
+            bindings,
+            failed: &[],
+            now,
+        })
     }
 
     fn reason(plan: &BundlePlan) -> String {
@@ -196,6 +208,7 @@ mod tests {
             bundle: &bundle,
             contract,
             exports,
+            leaving: &[],
             confirmed: true,
             bindings: &bindings,
             failed: &[],

@@ -54,6 +54,9 @@ pub fn base(subject: &Subject) -> Vec<Value> {
     ];
     let mut roles = cluster_role(BASE, subject, &cluster);
     roles.extend(role(&format!("{BASE}-secrets"), KONNECTOR_NAMESPACE, subject, &secrets));
+    let events = vec![json!({"apiGroups": [""], "resources": ["events"], "verbs": ["create"]})];
+    // Where events about cluster-wide objects are, such as bindings.
+    roles.extend(role(&format!("{BASE}-events"), "default", subject, &events));
     roles.extend(role(&format!("{BASE}-lease"), &subject.lease_namespace, subject, &lease));
     roles
 }

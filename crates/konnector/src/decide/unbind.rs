@@ -10,8 +10,7 @@ use super::Seen;
 /// Finalizer of bindings whose CRDs and objects are still there. kube-bind has none and leaves objects behind that nobody can delete.
 pub const BINDING_FINALIZER: &str = "kubebind.io/unbind";
 
-/// Annotation of a binding (`true`): its copies stay on the provider when it is deleted.
-pub const KEEP_COPIES: &str = "kube-bind.io/keep-copies";
+pub use carrick_bind_api::names::KEEP_COPIES_ANNOTATION as KEEP_COPIES;
 
 /// What unbinding is decided on.
 #[derive(Clone, Debug)]

@@ -170,7 +170,7 @@ fn a_schema_follows_by_policy_and_a_breaking_change_is_held_back() {
         let reason = if follows { "BreakingSchemaChange" } else { "" };
         assert_eq!(condition.reason, reason);
         if follows {
-            assert!(condition.message.contains("field b would go"), "{}", condition.message);
+            assert!(condition.message.contains("v1.b: the field goes away"), "{}", condition.message);
         }
     }
 }

@@ -50,7 +50,7 @@ fn access(access: &Access, flag: &str) -> Finding {
 }
 
 /// What to try when a server cannot be used.
-pub(super) fn way_out(trouble: FailureKind, host: &str) -> String {
+pub(crate) fn way_out(trouble: FailureKind, host: &str) -> String {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     match trouble {
         FailureKind::Name => {
@@ -75,7 +75,7 @@ pub(super) fn way_out(trouble: FailureKind, host: &str) -> String {
     }
 }
 
-pub(super) fn host(url: &str) -> String {
+pub(crate) fn host(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or_default().to_owned()
 }

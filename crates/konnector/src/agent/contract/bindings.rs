@@ -14,13 +14,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::bundles::written;
+use super::events;
 use super::heartbeat::ContractState;
 use super::pace::Outcome;
 use super::session::Session;
 use crate::agent::objects::{SyncMode, WantedBinding};
 use crate::agent::resources;
 use crate::decide::Seen;
-use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, decide};
+use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, Withdrawal, decide};
 use crate::decide::existing;
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
 use crate::decide::unbind::BINDING_FINALIZER;
@@ -91,6 +92,10 @@ impl Session {
             self.decide(&binding, &seen, state, now)
         };
         let ready = plan.has_all_crds(self.refused.get(&name).unwrap_or(&BTreeMap::new()));
+        if plan.withdrawal == Withdrawal::Tell {
+            // Before the condition, so that it is not forgotten if this process ends in between.
+            events::withdrawn(&self.context.writer, &binding, now).await;
+        }
         if let Some(status) = plan.status {
             binding.status = status;
             outcome.add(written(self.context.writer.status(&binding).await, "APIServiceBinding", &name));
@@ -108,7 +113,8 @@ impl Session {
                 // A word that nobody knows changes nothing.
                 let before = self.wanted.get(&name).map(|wanted| wanted.existing);
                 let existing = seen.existing.as_ref().ok().copied().or(before).unwrap_or_default();
-                let wanted = WantedBinding { existing, ..wanted(&export, sync, SyncMode::Keep) };
+                let mode = if plan.withdrawal == Withdrawal::Release { SyncMode::Release } else { SyncMode::Keep };
+                let wanted = WantedBinding { existing, ..wanted(&export, sync, mode) };
                 self.wanted.insert(name.clone(), wanted);
             }
         }
@@ -224,6 +230,7 @@ impl Session {
                 conflicts: &told.conflicts,
                 failing: &told.failing,
             }),
+            released: told.is_some_and(|told| told.drained),
             refused: self.refused.get(name).unwrap_or(&nothing),
             export: seen.export.as_ref(),
             request: seen.request.as_ref(),

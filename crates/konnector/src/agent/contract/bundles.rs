@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::heartbeat::ContractState;
 use super::pace::Outcome;
 use super::session::Session;
+use super::unbinding;
 use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::bundle::{BundlePlan, BundleView, decide};
@@ -36,17 +37,21 @@ impl Session {
         state: &ContractState,
         now: Timestamp,
     ) -> Outcome {
-        let names: Vec<String> = self.provider.exports.objects().iter().map(|export| export.name.to_string()).collect();
+        let objects = self.provider.exports.objects();
+        let names: Vec<String> = objects.iter().map(|export| export.name.to_string()).collect();
+        let leaving: Vec<String> =
+            objects.iter().filter(|export| export.is_deleting()).map(|export| export.name.to_string()).collect();
         if self.provider.exports.is_pending() {
             return Outcome::default();
         }
         let exports = self.provider.exports.unknown().map_or(Seen::Present(names.as_slice()), Seen::Unknown);
         let bindings = self.context.local.bindings.all::<ApiServiceBinding>();
-        let contract = Ok(self.kubeconfig.contract.as_str());
+        let contract = self.kubeconfig.contract.clone();
         let view = |confirmed, failed| BundleView {
             bundle: &bundle,
-            contract: contract.clone(),
+            contract: Ok(contract.as_str()),
             exports: exports.clone(),
+            leaving: &leaving,
             confirmed,
             bindings: &bindings,
             failed,
@@ -73,7 +78,12 @@ impl Session {
     }
 
     /// Creates and deletes bindings; returns what could not be done.
-    async fn carry_out(&self, plan: &BundlePlan, bindings: &[ApiServiceBinding], state: &ContractState) -> Vec<String> {
+    async fn carry_out(
+        &mut self,
+        plan: &BundlePlan,
+        bindings: &[ApiServiceBinding],
+        state: &ContractState,
+    ) -> Vec<String> {
         let resource = resources::of(API_SERVICE_BINDING);
         let mut failed = Vec::new();
         for binding in &plan.create {
@@ -95,6 +105,26 @@ impl Session {
                     "is kept: its export is unknown here because the kubeconfig leads to another contract than before";
                 failed.push(format!("APIServiceBinding {name} {problem}"));
                 continue;
+            }
+            // The CRD would take them along, and nobody here has asked for that.
+            match binding.map(|binding| unbinding::has_objects(&self.context, binding)) {
+                Some(asked) => match asked.await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        if self.said.insert(format!("kept {uid}")) {
+                            tracing::info!(
+                                binding = name,
+                                "The export is gone; the binding stays as long as there are objects."
+                            );
+                        }
+                        continue;
+                    }
+                    Err(problem) => {
+                        failed.push(format!("APIServiceBinding {name} is kept: its objects are not known: {problem}"));
+                        continue;
+                    }
+                },
+                None => continue,
             }
             match self.context.writer.delete(&resource, name, uid).await {
                 Ok(()) => tracing::info!(binding = name, "Deleted an APIServiceBinding whose export is gone."),

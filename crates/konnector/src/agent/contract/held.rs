@@ -24,14 +24,19 @@ pub(super) fn resource(crd: &Value) -> Option<Resource> {
 
 /// The objects that our finalizer holds.
 pub(super) async fn held(client: &Client, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
+    let ours = |object: &Value| finalizers(object).iter().any(|finalizer| finalizer == SYNCER_FINALIZER);
+    Ok(all(client, crd).await?.into_iter().filter(|(_, object)| ours(object)).collect())
+}
+
+/// All objects of a CRD, their metadata only.
+pub(super) async fn all(client: &Client, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
     let Some(resource) = resource(crd) else { return Ok(Vec::new()) };
     let all = match client.metadata_only().list(&resource, None, &ListOptions::default()).await {
         // The server serves it no more, or not yet.
         Err(error) if error.is_not_found() => Vec::new(),
         all => all?,
     };
-    let ours = |object: &Value| finalizers(object).iter().any(|finalizer| finalizer == SYNCER_FINALIZER);
-    Ok(all.into_iter().filter(ours).map(|object| (resource.clone(), object)).collect())
+    Ok(all.into_iter().map(|object| (resource.clone(), object)).collect())
 }
 
 /// Takes our finalizer off an object.

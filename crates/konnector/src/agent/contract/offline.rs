@@ -25,7 +25,7 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
     for mut binding in context.local.bindings_of(at) {
         if binding.metadata.is_deleting() {
             if binding.metadata.has_finalizer(BINDING_FINALIZER) {
-                outcome.add(unbinding::step(context, binding, Seen::Unknown(error.to_string()), now).await);
+                outcome.add(unbinding::step(context, binding, Seen::Unknown(error.to_string()), None, now).await);
             }
             continue;
         }
@@ -38,6 +38,7 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
             heartbeat: None,
             existing: &existing,
             objects: None,
+            released: false,
             refused: &refused,
             export: Seen::Unknown(error.to_string()),
             request: None,
@@ -56,6 +57,7 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
             bundle: &bundle,
             contract: Err(error.clone()),
             exports: Seen::Unknown(error.to_string()),
+            leaving: &[],
             confirmed: false,
             bindings: &[],
             failed: &[],

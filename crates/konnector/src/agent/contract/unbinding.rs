@@ -6,7 +6,7 @@ use carrick_bind_api::conditions;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::names::bound_schema_name;
 use carrick_bind_api::problems::BindingProblem;
-use carrick_bind_api::v1alpha2::ApiServiceBinding;
+use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceExport};
 use carrick_client::{CLUSTER_ANNOTATION, Resource};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use crate::agent::objects::SyncMode;
 use crate::agent::resources;
 use crate::agent::writer::Writer;
 use crate::decide::Seen;
-use crate::decide::binding::Sync;
+use crate::decide::binding::{Sync, unbound_export_status};
 use crate::decide::pin::Pin;
 use crate::decide::unbind::{BINDING_FINALIZER, KEEP_COPIES, Next, UnbindView, decide};
 
@@ -73,7 +73,8 @@ impl Session {
         if !matches!(seen.export, Seen::Present(_)) {
             self.wanted.remove(&name);
         }
-        step(&self.context, binding, copies, now).await
+        let export = seen.export.present().map(|export| (&self.writer, export));
+        step(&self.context, binding, copies, export, now).await
     }
 }
 
@@ -82,11 +83,12 @@ fn is_synced(sync: &Sync, crd: &str) -> bool {
     sync.apis.iter().any(|bound| bound_schema_name(&bound.api.group, &bound.api.resource) == crd)
 }
 
-/// Goes one step further, given what is known of the copies.
+/// Goes one step further, given what is known of the copies, and the export with whoever may write its status.
 pub(super) async fn step(
     context: &Context,
     mut binding: ApiServiceBinding,
     copies: Seen<usize>,
+    export: Option<(&Writer, &ApiServiceExport)>,
     now: Timestamp,
 ) -> Outcome {
     let name = binding.metadata.name.clone();
@@ -118,6 +120,17 @@ pub(super) async fn step(
             gone.map(|()| "its APIResourceSchemas are being deleted".to_owned())
         }
         Next::RemoveFinalizer => {
+            // Nobody here may know this provider any more once the last binding is gone.
+            if let Some((writer, export)) = export {
+                let mut told = export.clone();
+                told.status = unbound_export_status(export, now);
+                if told.status != export.status {
+                    let outcome = written(writer.status(&told).await, "APIServiceExport", &name);
+                    if outcome != Outcome::default() {
+                        return outcome;
+                    }
+                }
+            }
             binding.metadata.remove_finalizer(BINDING_FINALIZER);
             tracing::info!(binding = name, "Nothing is left of an APIServiceBinding.");
             return written(context.writer.metadata(&binding).await, "APIServiceBinding", &name);
@@ -167,6 +180,30 @@ async fn all_held(context: &Context, crds: &[String]) -> Result<Vec<(Writer, Res
         }
     }
     Ok(all)
+}
+
+/// Whether a binding still has objects here, or in some workspace.
+pub(super) async fn has_objects(context: &Context, binding: &ApiServiceBinding) -> Result<bool, String> {
+    let owned = match context.local.crds_of(binding) {
+        Seen::Present(owned) => owned.into_iter().map(|(name, _)| name),
+        Seen::Absent => return Ok(false),
+        Seen::Unknown(why) => return Err(why),
+    };
+    let clients: Vec<_> = match &context.local.export {
+        None => vec![context.writer.client().clone()],
+        Some(export) => match export.workspaces.problem() {
+            Some(problem) => return Err(problem),
+            None => export.workspaces.endpoints().into_iter().map(|(_, client)| client).collect(),
+        },
+    };
+    for crd in context.local.crds(owned).await?.values() {
+        for client in &clients {
+            if !held::all(client, crd).await.map_err(|error| error.to_string())?.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 async fn release_all(held: &[(Writer, Resource, Value)]) -> Result<(), String> {

@@ -36,6 +36,7 @@ struct World {
     crds: BTreeMap<String, Value>,
     changed: Option<ContractError>,
     refused: BTreeMap<String, BindingProblem>,
+    released: bool,
     second: i64,
 }
 
@@ -49,6 +50,7 @@ impl World {
             crds: BTreeMap::new(),
             changed: None,
             refused: BTreeMap::new(),
+            released: false,
             second: 0,
         }
     }
@@ -62,6 +64,7 @@ impl World {
             heartbeat: None,
             existing: &Ok(Existing::Leave),
             objects: None,
+            released: self.released,
             refused: &self.refused,
             export: self.export.as_ref(),
             request: self.request.as_ref(),
@@ -76,7 +79,7 @@ impl World {
         for _ in 0..5 {
             let plan = self.plan();
             let mut quiet = plan.clone();
-            quiet.sync = None;
+            (quiet.sync, quiet.withdrawal) = (None, Withdrawal::None);
             if quiet == BindingPlan::default() {
                 return plan;
             }
@@ -214,6 +217,33 @@ fn an_export_that_is_gone_stops_the_sync_and_deletes_nothing() {
 }
 
 #[test]
+fn a_withdrawn_export_is_told_here_first_and_the_provider_last() {
+    let mut world = World::new();
+    world.settle();
+    let Seen::Present(leaving) = &mut world.export else { panic!() };
+    "2026-01-01T00:00:00Z".clone_into(&mut leaving.metadata.deletion_timestamp);
+    let plan = world.plan();
+    assert_eq!((plan.withdrawal, plan.export_status), (Withdrawal::Tell, None), "here first");
+    let last = world.settle();
+    assert_eq!(world.condition(CONNECTED), failed("APIServiceExportWithdrawn"));
+    assert_eq!((last.withdrawal, last.export_status), (Withdrawal::Release, None), "objects are still held");
+    assert_eq!(last.sync.unwrap().apis.len(), 1, "what is let go has to be known");
+    world.released = true;
+    let told = world.plan().export_status.unwrap();
+    assert!(conditions::is_true(&told.conditions, conditions::CONSUMER_TOLD));
+    world.settle();
+    assert_eq!(world.crds.len(), 1);
+    // It is gone, and nobody forgets why.
+    world.export = Seen::Absent;
+    assert_eq!(world.settle().sync, Some(Sync::default()));
+    assert_eq!(world.condition(CONNECTED), failed("APIServiceExportWithdrawn"));
+    // It is offered again.
+    world.export = Seen::Present(export());
+    world.settle();
+    assert_eq!(world.condition(CONNECTED).0, "True");
+}
+
+#[test]
 fn schemas_and_claims_that_make_no_sense_are_told() {
     let mut world = World::new();
     world.schemas = Seen::Present(BTreeMap::new());
@@ -251,6 +281,7 @@ fn a_secret_that_cannot_be_used_stops_nothing_that_runs() {
         heartbeat: None,
         existing: &Ok(Existing::Leave),
         objects: None,
+        released: false,
         refused: &BTreeMap::new(),
         export: Seen::Absent,
         request: None,
@@ -317,6 +348,7 @@ fn what_becomes_of_objects_is_told_once_and_one_bad_object_spoils_nothing() {
             heartbeat: Some(&Ok(())),
             existing: &Ok(Existing::Leave),
             objects: Some(ObjectsView { read: Some(Ok(())), conflicts, failing }),
+            released: false,
             refused: &BTreeMap::new(),
             export: world.export.as_ref(),
             request: None,
@@ -354,6 +386,7 @@ fn a_word_that_nobody_knows_is_told_with_those_that_there_are_and_stops_nothing(
             heartbeat: None,
             existing,
             objects: None,
+            released: false,
             refused: &BTreeMap::new(),
             export: world.export.as_ref(),
             request: None,

@@ -1,6 +1,6 @@
 //! What the provider is told about an export.
 
-use carrick_bind_api::conditions::{self, CONNECTED, CONSUMER_IN_SYNC, Condition, SCHEMA_IN_SYNC};
+use carrick_bind_api::conditions::{self, CONNECTED, CONSUMER_IN_SYNC, CONSUMER_TOLD, Condition, SCHEMA_IN_SYNC};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::ExportProblem;
 use carrick_bind_api::v1alpha2::{ApiServiceExport, ApiServiceExportStatus};
@@ -11,6 +11,14 @@ pub fn unbound_export_status(export: &ApiServiceExport, now: Timestamp) -> ApiSe
     let binding = export.metadata.name.clone();
     conditions::set(&mut status.conditions, ExportProblem::BindingNotFound { binding }.condition(), now);
     conditions::set(&mut status.conditions, ExportProblem::NotApplicable {}.condition(), now);
+    conditions::summarize(&mut status.conditions, now);
+    status
+}
+
+/// The status of an export that is being deleted, and whose consumer knows.
+pub(super) fn withdrawn_export_status(export: &ApiServiceExport, now: Timestamp) -> ApiServiceExportStatus {
+    let mut status = export.status.clone();
+    conditions::set(&mut status.conditions, Condition::holds(CONSUMER_TOLD), now);
     conditions::summarize(&mut status.conditions, now);
     status
 }

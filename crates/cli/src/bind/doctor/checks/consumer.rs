@@ -1,0 +1,74 @@
+//! The consumer's cluster, its konnector and its bindings.
+
+use carrick_bind_api::conditions::{self, Condition};
+use carrick_bind_api::names::KONNECTOR_NAMESPACE;
+
+use super::{reached, works};
+use crate::bind::doctor::facts::ConsumerFacts;
+use crate::doctor::checks::Finding;
+use crate::doctor::facts::Lookup;
+
+pub(super) fn kubectl(facts: &ConsumerFacts) -> String {
+    format!("kubectl --kubeconfig {}", facts.access.origin)
+}
+
+pub(super) fn cluster(facts: &ConsumerFacts) -> Vec<Finding> {
+    vec![reached(&facts.access, "pass a kubeconfig that works with --kubeconfig")]
+}
+
+pub(super) fn konnector(facts: &ConsumerFacts) -> Vec<Finding> {
+    if !works(&facts.access) {
+        return Vec::new();
+    }
+    let file = &facts.access.origin;
+    let kinds = match &facts.missing_kinds {
+        Ok(missing) if missing.is_empty() => Finding::green("the kinds of a consumer are served"),
+        Ok(missing) => Finding::red(format!("{} are not served: no konnector has started here", missing.join(", ")))
+            .fix(format!("konnector --kubeconfig {file}    # or, inside of the cluster:"))
+            .fix(format!("kubectl bind deploy --kubeconfig {file} -f <answer of the backend>")),
+        Err(problem) => Finding::amber(format!("nobody knows which kinds are served: {problem}")),
+    };
+    let mut found = vec![kinds];
+    if let Lookup::There(deployment) = &facts.deployment {
+        let count = |field: &str| deployment["status"][field].as_u64().unwrap_or_default();
+        let ready = count("readyReplicas");
+        if deployment["status"].is_object() && ready == 0 && count("replicas") > 0 {
+            let fix = format!("{} -n {KONNECTOR_NAMESPACE} logs deployment/konnector", kubectl(facts));
+            found.push(Finding::red("Deployment konnector has no pod that is ready").fix(fix));
+        }
+    }
+    found
+}
+
+pub(super) fn bindings(facts: &ConsumerFacts) -> Vec<Finding> {
+    if !works(&facts.access) {
+        return Vec::new();
+    }
+    let bindings = facts.bindings.iter().map(|it| ("APIServiceBinding", &it.metadata.name, &it.status.conditions));
+    let bundles = facts.bundles.iter().map(|it| ("APIServiceBindingBundle", &it.metadata.name, &it.status.conditions));
+    let mut found = Vec::new();
+    let mut fine = 0;
+    for (kind, name, all) in bindings.chain(bundles) {
+        let bad: Vec<&Condition> = all.iter().filter(|it| is_own_trouble(it)).collect();
+        if bad.is_empty() {
+            fine += 1;
+        }
+        for condition in bad {
+            let text = format!("{kind} {name}: {}: {}", condition.reason, condition.message);
+            let fix = format!("{} describe {} {name}", kubectl(facts), kind.to_lowercase());
+            found.push(Finding::red(text).fix(fix));
+        }
+    }
+    if found.is_empty() {
+        let text = if fine == 0 { "nothing is bound yet".to_owned() } else { format!("{fine} are as they should be") };
+        found.push(Finding::green(text));
+    }
+    found
+}
+
+/// Whether a condition says something that no other check here finds out by itself.
+fn is_own_trouble(condition: &Condition) -> bool {
+    let elsewhere = ["Ready", conditions::SECRET_VALID, conditions::HEARTBEATING];
+    let is_false = condition.status.as_str() == "False";
+    is_false && !elsewhere.contains(&condition.type_.as_str()) && condition.severity != conditions::Severity::Info
+}

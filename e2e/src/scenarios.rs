@@ -39,6 +39,7 @@ pub(crate) mod rights;
 mod rules;
 mod shapes;
 mod startup;
+mod versions;
 
 use std::sync::Arc;
 
@@ -83,6 +84,10 @@ pub fn all() -> Vec<Scenario> {
         gate:
             a_schema_that_harms_orders_is_held_back_until_it_is_approved
             behind_a_manual_gate_nothing_changes_unasked;
+        versions:
+            a_version_that_the_service_cluster_does_not_have_is_served_by_rules
+            consumers_use_the_version_they_like_and_kcp_asks_the_agent
+            what_conversions_lose_and_mistakes_in_them_are_told;
         kubectl:
             kubectl_says_on_a_service_cluster_what_was_recorded
             kubectl_says_in_a_workspace_what_was_recorded;

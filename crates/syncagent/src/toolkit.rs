@@ -10,7 +10,7 @@ use crate::api::{GROUP, PublishedResource, VERSION};
 use crate::rules::crd::{API_APPROVED, Crd, CrdError};
 use crate::rules::projection::{ProjectionError, project};
 use crate::rules::schema::{self, SchemaError};
-use crate::rules::{Rules, fields};
+use crate::rules::{Rules, fields, proof};
 
 /// Agent name in schemas that are only printed.
 const AGENT: &str = "pubres-toolkit";
@@ -73,7 +73,7 @@ pub async fn crd(local: &Client, pr: &PublishedResource, projected: bool) -> Res
         metadata["annotations"] = json!({ API_APPROVED: approval });
     }
     let mut spec = serde_json::to_value(&crd.spec).map_err(SchemaError::Encode)?;
-    spec["conversion"] = json!({ "strategy": "None" });
+    spec["conversion"] = crd.spec.conversion.clone().unwrap_or_else(|| json!({ "strategy": "None" }));
     Ok(json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -93,7 +93,8 @@ pub async fn resource_schema(local: &Client, pr: &PublishedResource, projected: 
 pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String>, ToolkitError> {
     let crd = definition(local, pr).await?;
     let invalid = Rules::compile(pr, &crd, AGENT).err().map(|error| format!("not valid: {error}"));
-    let doubtful = fields::doubts(pr, &crd).into_iter().map(|doubt| format!("doubtful: {doubt}"));
+    let doubtful =
+        fields::doubts(pr, &crd).into_iter().chain(proof::doubts(pr, &crd)).map(|doubt| format!("doubtful: {doubt}"));
     Ok(invalid.into_iter().chain(doubtful).collect())
 }
 

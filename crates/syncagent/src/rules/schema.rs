@@ -107,7 +107,8 @@ impl<'a> ResourceSchema<'a> {
         if let Some(approval) = projected.approved.as_deref().filter(|_| is_protected(&spec.group)) {
             metadata.annotate(API_APPROVED, approval);
         }
-        let conversion = (spec.versions.len() > 1).then(|| json!({ "strategy": "None" }));
+        let conversion =
+            spec.conversion.clone().or_else(|| (spec.versions.len() > 1).then(|| json!({ "strategy": "None" })));
         let versions = spec.versions.iter().map(ResourceSchemaVersion::of).collect();
         Ok(Self {
             api_version: API_RESOURCE_SCHEMA.api_version(),

@@ -83,7 +83,8 @@ pub fn all() -> Vec<Scenario> {
             kinds_that_come_with_kubernetes_are_published_without_a_crd;
         gate:
             a_schema_that_harms_orders_is_held_back_until_it_is_approved
-            behind_a_manual_gate_nothing_changes_unasked;
+            behind_a_manual_gate_nothing_changes_unasked
+            what_the_reference_agent_exports_meanwhile_is_where_this_one_goes_on;
         versions:
             a_version_that_the_service_cluster_does_not_have_is_served_by_rules
             consumers_use_the_version_they_like_and_kcp_asks_the_agent

@@ -101,7 +101,7 @@ impl Trip<'_> {
         };
         self.there.drop_nulls(&mut there);
         let mut unknown = Vec::new();
-        self.there.prune(&mut there, &mut unknown);
+        self.there.prune(&mut without_empty(&there), &mut unknown);
         if !unknown.is_empty() {
             let told = |path: String| (path, format!("{to} has no such field, and what is left there is dropped"));
             return unknown.into_iter().map(told).collect();

@@ -182,10 +182,9 @@ pub(super) async fn consumers_use_the_version_they_like_and_kcp_asks_the_agent(
     stage.order_kind(&old, &stage.team_a, "ours", spec).await?;
     let spec = json!({ "capacity": { "size": 7 }, "color": "blue" });
     stage.order_kind(&new, &stage.team_b, "theirs", spec).await?;
-    for (team, name, wanted) in [
-        (&stage.team_a, "ours", json!({ "size": 3, "region": "EU" })),
-        (&stage.team_b, "theirs", json!({ "size": 7 })),
-    ] {
+    for (team, name, wanted) in
+        [(&stage.team_a, "ours", json!({ "size": 3, "region": "EU" })), (&stage.team_b, "theirs", json!({ "size": 7 }))]
+    {
         let copy = stage.copy_is("the copy is there", team, name, |copy| copy["spec"] == wanted).await?;
         stage.operator_reports(&copy, json!({ "phase": "Ready" })).await?;
         order_is(&stage, "v1 shows the status", (&old, team, name), |it| it["status"]["phase"] == "Ready").await?;
@@ -240,7 +239,8 @@ pub(super) async fn what_conversions_lose_and_mistakes_in_them_are_told(world: A
     .await?;
     patch(&stage, json!({ "webhook": null })).await?;
     published(&stage, "what kcp loses is named", |it| {
-        told(it, "RulesPlausible").contains("spec.conversion.webhook: without it, kcp changes nothing but the apiVersion")
+        told(it, "RulesPlausible")
+            .contains("spec.conversion.webhook: without it, kcp changes nothing but the apiVersion")
     })
     .await?;
     let mut wrong = rules();

@@ -2,15 +2,17 @@
 
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, Error};
+pub use carrick_evolution::Loss;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::agent::catalog::{describe, fetch_crd};
 use crate::api::{GROUP, PublishedResource, VERSION};
+use crate::rules::conversion::ConversionError;
 use crate::rules::crd::{API_APPROVED, Crd, CrdError};
 use crate::rules::projection::{ProjectionError, project};
 use crate::rules::schema::{self, SchemaError};
-use crate::rules::{Rules, fields, proof};
+use crate::rules::{RuleError, Rules, fields, proof};
 
 /// Agent name in schemas that are only printed.
 const AGENT: &str = "pubres-toolkit";
@@ -51,6 +53,12 @@ pub enum ToolkitError {
     /// The CRD cannot become an APIResourceSchema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// The rules are not valid.
+    #[error(transparent)]
+    Rules(#[from] RuleError),
+    /// An object cannot be converted.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
 }
 
 /// Reads a PublishedResource from YAML or JSON.
@@ -87,6 +95,19 @@ pub async fn resource_schema(local: &Client, pr: &PublishedResource, projected: 
     let crd = definition(local, pr).await?;
     let crd = if projected { project(pr, &crd)? } else { crd };
     Ok(schema::build(&crd, AGENT)?)
+}
+
+/// What the conversion rules of a PublishedResource lose, tried on objects that the schemas allow.
+pub fn losses(pr: &PublishedResource, crd: &Value) -> Result<Vec<Loss>, ToolkitError> {
+    let crd = Crd::from_json(crd)?;
+    Rules::compile(pr, &crd, AGENT)?;
+    Ok(proof::losses(pr, &crd))
+}
+
+/// An object in another version, by the rules of a PublishedResource.
+pub fn convert(pr: &PublishedResource, crd: &Value, object: &Value, to: &str) -> Result<Value, ToolkitError> {
+    let rules = Rules::compile(pr, &Crd::from_json(crd)?, AGENT)?;
+    Ok(rules.conversions.convert(object, to)?)
 }
 
 /// What is wrong with the rules of a PublishedResource, or doubtful, as far as its CRD can tell.

@@ -155,12 +155,18 @@ pub(super) async fn a_version_that_the_service_cluster_does_not_have_is_served_b
         condition(it, "RulesPlausible")["status"] == "True" && condition(it, "ObjectsSynced")["status"] == "True"
     })
     .await?;
-    let before = stage.at_rest().await?;
+    let versions = async || {
+        let source = order_is(&stage, "the order is there", at, |_| true).await?;
+        let copy = stage.copy(team, "mine").await?.context("no copy")?;
+        anyhow::Ok([source, copy].map(|object| object["metadata"]["resourceVersion"].clone()))
+    };
+    let before = versions().await?;
     agent.stop().await?;
     let agent = stage.start_agent()?;
-    let after = stage.at_rest().await?;
-    let changes = crate::stage::changes(&before, &after);
-    ensure!(changes.is_empty(), "a restart has changed {changes:?}");
+    stage.order_kind(&kind, team, "next", json!({ "capacity": { "size": 1 } })).await?;
+    stage.copy_is("the next agent is at work", team, "next", |copy| copy["spec"]["size"] == 1).await?;
+    let after = versions().await?;
+    ensure!(before == after, "a restart has written {before:?} {after:?}");
     team.client.delete(&kind, Some(NAMESPACE), "mine", &carrick_client::DeleteOptions::default()).await?;
     stage.gone("the order ends", (&team.client, &kind, Some(NAMESPACE), "mine")).await?;
     ensure!(stage.copy(team, "mine").await?.is_none(), "its copy is still there");

@@ -88,6 +88,7 @@ pub fn all() -> Vec<Scenario> {
         versions:
             a_version_that_the_service_cluster_does_not_have_is_served_by_rules
             consumers_use_the_version_they_like_and_kcp_asks_the_agent
+            copies_follow_when_the_service_cluster_stores_the_newer_version
             what_conversions_lose_and_mistakes_in_them_are_told;
         kubectl:
             kubectl_says_on_a_service_cluster_what_was_recorded

@@ -4,7 +4,7 @@ use std::fmt;
 
 use carrick_schema::Schema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::definition::Definition;
 use crate::sample::samples;
@@ -124,10 +124,18 @@ fn compare(before: &Value, after: &Value, path: String, differences: &mut Vec<(S
     if before == after {
         return;
     }
-    if let (Value::Object(old), Value::Object(new)) = (before, after) {
+    // What is absent has no fields, so that the fields are told and not what is around them.
+    let none = Map::new();
+    let fields = match (before, after) {
+        (Value::Object(old), Value::Object(new)) => Some((old, new)),
+        (Value::Object(old), Value::Null) => Some((old, &none)),
+        (Value::Null, Value::Object(new)) => Some((&none, new)),
+        _ => None,
+    };
+    if let Some((old, new)) = fields {
         for key in old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))) {
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            let value = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+            let value = |map: &Map<String, Value>| map.get(key).cloned().unwrap_or_default();
             compare(&value(old), &value(new), below, differences);
         }
         return;

@@ -392,6 +392,35 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn objects_meet_the_conversions_between_both_sides() {
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let moved = |from: &str, to: &str| json!([{"move": {"from": from, "to": to}}]);
+        let conversion = |rules: Value| {
+            let versions = json!([{"name": "v2", "storage": true, "schema": schema}, {"name": "v1", "served": false}]);
+            json!({"conversion": {"versions": versions, "rules": rules}, "mutation": {"spec": [
+                {"cel": {"path": "spec.image", "expression": "value + ':1'"}}]}})
+        };
+        let rules = compile(conversion(json!([
+            {"from": "v2", "to": "v1", "steps": moved("spec.container", "spec.image")},
+            {"from": "v1", "to": "v2", "steps": moved("status.phase", "status.state")},
+        ])))
+        .unwrap();
+        assert_eq!((rules.local.version.as_str(), rules.remote.version.as_str()), ("v1", "v2"));
+        let source = json!({"apiVersion": "example.com/v2", "metadata": {"name": "a"}, "spec": {"container": "x"}});
+        let copy = rules.mutation.spec(&source, None).unwrap();
+        assert_eq!(copy["spec"], json!({"image": "x:1"}), "mutations see the version of the service cluster");
+        assert!(!rules.mutation.keeps_spec());
+        let seen = json!({"apiVersion": "example.com/v1", "metadata": {"name": "b"}, "status": {"phase": "p"}});
+        assert_eq!(rules.mutation.status(&seen, &copy).unwrap()["status"], json!({"state": "p"}));
+
+        let pr = published(conversion(json!([])));
+        let error = Rules::compile(&pr, &crontab(), "agent").unwrap_err().to_string();
+        assert!(error.starts_with("spec.conversion.rules: nothing leads from v2 to v1"), "{error}");
+        let rules = Rules::afterwards(Duty::End, &pr, &crontab(), "agent").unwrap();
+        assert_eq!(rules.remote.version, "v2", "objects can be released all the same");
+    }
+
+    #[test]
     fn objects_can_be_released_by_rules_that_are_broken() {
         let pr = published(json!({"mutation": {"spec": [{}]}, "naming": {"name": "{{"}}));
         let deleting = json!({"metadata": {"deletionTimestamp": "now"}});

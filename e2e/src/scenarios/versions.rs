@@ -93,6 +93,16 @@ async fn patch(stage: &Stage, conversion: Value) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What whoever lists Buckets of a version is warned of.
+async fn warnings(stage: &Stage, team: &Workspace, version: &str) -> anyhow::Result<Vec<String>> {
+    let path = format!("/apis/{}/{version}/namespaces/{NAMESPACE}/buckets", stage.group);
+    let request = http::Request::get(path).body(kube::client::Body::empty())?;
+    let answer = team.client.kube().send(request).await?;
+    ensure!(answer.status().is_success(), "{}", answer.status());
+    let warnings = answer.headers().get_all(http::header::WARNING).iter();
+    Ok(warnings.filter_map(|warning| warning.to_str().ok().map(str::to_owned)).collect())
+}
+
 /// Certificates for a webhook on loopback.
 struct Certificates {
     folder: Scratch,
@@ -204,6 +214,11 @@ pub(super) async fn consumers_use_the_version_they_like_and_kcp_asks_the_agent(
     ensure!(seen["spec"] == json!({ "capacity": { "size": 7 }, "color": "blue" }), "{}", shown(&seen));
     published(&stage, "the rules lose nothing", |it| condition(it, "RulesPlausible")["status"] == "True").await?;
 
+    let warned = warnings(&stage, &stage.team_a, "v1").await?;
+    ensure!(warned == [r#"299 - "v1 goes away, use v2""#], "{warned:?}");
+    let warned = warnings(&stage, &stage.team_a, "v2").await?;
+    ensure!(warned.is_empty(), "{warned:?}");
+
     // kcp stores the newer version from now on; orders and copies stay what they are.
     let before = stage.copy(&stage.team_b, "theirs").await?.context("no copy")?;
     let first = published(&stage, "it is published", |_| true).await?["status"]["resourceSchemaName"].clone();
@@ -227,6 +242,37 @@ pub(super) async fn consumers_use_the_version_they_like_and_kcp_asks_the_agent(
     stage.order_kind(&old, &stage.team_a, "late", json!({ "size": 1, "region": "US" })).await?;
     let wanted = json!({ "size": 1, "region": "US" });
     stage.copy_is("so are orders in it", &stage.team_a, "late", |copy| copy["spec"] == wanted).await?;
+    agent.stop().await
+}
+
+pub(super) async fn copies_follow_when_the_service_cluster_stores_the_newer_version(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let mut only = v2();
+    only["storage"] = json!(true);
+    let versions = json!([only, { "name": "v1", "served": false }]);
+    let stage = set(world, json!({ "versions": versions, "rules": rules() })).await?;
+    let agent = stage.start_agent()?;
+    let (kind, team) = (newer(&stage), &stage.team_a);
+    let spec = json!({ "capacity": { "size": 3 }, "region": "eu" });
+    stage.order_kind(&kind, team, "mine", spec.clone()).await?;
+    let before = stage.copy_is("the copy is there", team, "mine", |copy| copy["spec"]["size"] == 3).await?;
+
+    // The operator knows v2 now. Its CRD converts nothing, so that the rules have to do.
+    let mut crd = crd(&stage.group);
+    let mut newer_version = v2();
+    newer_version["served"] = json!(true);
+    newer_version["storage"] = json!(true);
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    let both = json!([crd["spec"]["versions"][0], newer_version]);
+    let patch = json!({ "spec": { "versions": both } });
+    let name = format!("buckets.{}", stage.group);
+    stage.service.merge_patch(&kinds::crds(), None, &name, &patch).await?;
+    let in_v2 = |it: &Value| it["spec"] == spec;
+    let after = stage.copy_of_kind_is("the copy is in v2", (&kind, team, "mine"), in_v2).await?;
+    ensure!(before["metadata"]["uid"] == after["metadata"]["uid"], "it is another copy");
+    team.client.merge_patch(&kind, Some(NAMESPACE), "mine", &json!({ "spec": { "color": "red" } })).await?;
+    stage.copy_of_kind_is("changes arrive", (&kind, team, "mine"), |it| it["spec"]["color"] == "red").await?;
     agent.stop().await
 }
 

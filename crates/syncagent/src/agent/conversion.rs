@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -38,7 +38,11 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// kcp waits no longer for an answer.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A list is converted as a whole.
-const LARGEST_BODY: usize = 64 << 20;
+const LARGEST_BODY: usize = 32 << 20;
+/// Larger bodies wait for each other.
+const SMALL_BODY: usize = 1 << 20;
+/// How many large bodies are in memory at the same time. Whoever can reach the address can send some.
+const LARGE_BODIES: usize = 4;
 /// Connections at the same time. Others wait to be accepted.
 const MOST_CONNECTIONS: usize = 64;
 
@@ -102,6 +106,7 @@ impl ConversionServer {
     ) {
         part.works();
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let answers = Arc::new(Answers { catalog, large: Semaphore::new(LARGE_BODIES) });
         let mut loaded = self.changed();
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -125,11 +130,11 @@ impl ConversionServer {
                     Err(error) => part.fails(&error),
                 }
             }
-            let (acceptor, catalog, stop) = (TlsAcceptor::from(Arc::clone(&tls)), catalog.clone(), stop.clone());
+            let (acceptor, answers, stop) = (TlsAcceptor::from(Arc::clone(&tls)), Arc::clone(&answers), stop.clone());
             tokio::spawn(async move {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = connection(stream, acceptor, catalog) => {}
+                    () = connection(stream, acceptor, answers) => {}
                 }
                 drop(place);
             });
@@ -137,11 +142,17 @@ impl ConversionServer {
     }
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, catalog: Receiver<Arc<Catalog>>) {
+/// What questions are answered with.
+struct Answers {
+    catalog: Receiver<Arc<Catalog>>,
+    large: Semaphore,
+}
+
+async fn connection(stream: TcpStream, acceptor: TlsAcceptor, answers: Arc<Answers>) {
     let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await else { return };
     let service = service_fn(move |request: Request<Incoming>| {
-        let catalog = catalog.clone();
-        async move { Ok::<_, Infallible>(answer(request, &catalog).await) }
+        let answers = Arc::clone(&answers);
+        async move { Ok::<_, Infallible>(answers.answer(request).await) }
     });
     // Whether the client is still there at the end does not matter.
     let _ = http1::Builder::new()
@@ -151,30 +162,39 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, catalog: Receiver<
         .await;
 }
 
-async fn answer(request: Request<Incoming>, catalog: &Receiver<Arc<Catalog>>) -> Response<Full<Bytes>> {
-    if request.method() != Method::POST {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "conversion reviews are posted\n");
+impl Answers {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.method() != Method::POST {
+            return plain(StatusCode::METHOD_NOT_ALLOWED, "conversion reviews are posted\n");
+        }
+        let is_small = request.body().size_hint().upper().is_some_and(|size| size <= SMALL_BODY as u64);
+        let (_place, limit) =
+            if is_small { (None, SMALL_BODY) } else { (self.large.acquire().await.ok(), LARGEST_BODY) };
+        let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(request.into_body(), limit).collect()).await;
+        let Ok(Ok(body)) = body else {
+            return plain(StatusCode::BAD_REQUEST, "the body is too large, or took too long\n");
+        };
+        let (body, catalog) = (body.to_bytes(), Arc::clone(&self.catalog.borrow()));
+        // Rules are bounded, but a list may be long, and other tasks must not wait for it.
+        let answered = tokio::task::spawn_blocking(move || {
+            let review = serde_json::from_slice::<Value>(&body).ok()?;
+            drop(body);
+            Some(review::answer(&review, |group, kind| {
+                let rules = catalog.entries.values().filter_map(|entry| entry.rules.as_ref().ok());
+                let mut rules = rules.filter(|rules| rules.remote.group == group && rules.remote.kind == kind);
+                rules.next().map(|rules| &rules.conversions)
+            }))
+        });
+        let Ok(Some(answered)) = answered.await else {
+            return plain(StatusCode::BAD_REQUEST, "the body is not JSON\n");
+        };
+        if let Some(problem) = answered["response"]["result"]["message"].as_str() {
+            tracing::warn!(problem, "An object cannot be converted.");
+        }
+        let mut response = Response::new(Full::new(Bytes::from(answered.to_string())));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
     }
-    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(request.into_body(), LARGEST_BODY).collect()).await;
-    let Ok(Ok(body)) = body else {
-        return plain(StatusCode::BAD_REQUEST, "the body is too large, or took too long\n");
-    };
-    let Ok(review) = serde_json::from_slice::<Value>(&body.to_bytes()) else {
-        return plain(StatusCode::BAD_REQUEST, "the body is not JSON\n");
-    };
-    let catalog = Arc::clone(&catalog.borrow());
-    let answered = review::answer(&review, |group, kind| {
-        let rules = catalog.entries.values().filter_map(|entry| entry.rules.as_ref().ok());
-        let mut rules = rules.filter(|rules| rules.remote.group == group && rules.remote.kind == kind);
-        rules.next().map(|rules| &rules.conversions)
-    });
-    let failure = &answered["response"]["result"]["message"];
-    if let Some(problem) = failure.as_str() {
-        tracing::warn!(problem, "An object cannot be converted.");
-    }
-    let mut response = Response::new(Full::new(Bytes::from(answered.to_string())));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {

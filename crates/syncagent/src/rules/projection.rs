@@ -296,6 +296,56 @@ mod tests {
     }
 
     #[test]
+    fn copies_are_in_what_the_service_cluster_stores_if_rules_lead_there() {
+        let version =
+            |name: &str, served, storage| Version { name: name.into(), served, storage, ..Version::default() };
+        let mut crd = crontab();
+        crd.spec.versions = vec![version("v1alpha1", true, false), version("v1", true, true)];
+        let both = json!([{"from": "v1alpha1", "to": "v1"}, {"from": "v1", "to": "v1alpha1"}]);
+        let extra = json!([{"name": "v2", "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]);
+        for (versions, extra, rules, expected) in [
+            (json!(["v1alpha1"]), json!([]), json!([]), ("v1alpha1", "v1alpha1")),
+            (json!(["v1alpha1"]), json!([]), both.clone(), ("v1", "v1alpha1")),
+            (json!(["v1alpha1"]), json!([]), json!([both[0]]), ("v1alpha1", "v1alpha1")),
+            (json!([]), json!([]), both.clone(), ("v1", "v1")),
+            (json!([]), json!([{"name": "v1alpha1", "storage": true}]), both.clone(), ("v1", "v1alpha1")),
+            (json!(["v1alpha1"]), extra, both.clone(), ("v1", "v2")),
+        ] {
+            let pr = published(json!({
+                "resource": {"apiGroup": "example.com", "kind": "CronTab", "versions": versions},
+                "conversion": {"versions": extra, "rules": rules},
+            }));
+            let projected = project(&pr, &crd).unwrap();
+            let in_kcp = &in_use(&projected.spec.versions).unwrap().name;
+            assert_eq!((exchanged(&pr, &crd).unwrap().name.as_str(), in_kcp.as_str()), expected, "{rules}");
+        }
+    }
+
+    #[test]
+    fn versions_of_the_conversion_are_added_and_replace_what_they_name() {
+        let project = |versions: serde_json::Value| {
+            project(&published(json!({"conversion": {"versions": versions}})), &crontab()).map(|crd| crd.spec.versions)
+        };
+        let out = project(json!([{"name": "v1", "deprecated": true, "deprecationWarning": "w"}])).unwrap();
+        assert!(out.len() == 1 && out[0].deprecated && out[0].served && out[0].storage && out[0].schema.is_some());
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let out = project(json!([{"name": "v2", "storage": true, "schema": schema}, {"name": "v1", "served": false}]));
+        let told: Vec<_> = out.unwrap().into_iter().map(|it| (it.name, it.served, it.storage)).collect();
+        assert_eq!(told, [("v1".to_owned(), false, false), ("v2".to_owned(), true, true)]);
+        for (versions, expected) in [
+            (json!([{"name": "v2"}]), "spec.conversion.versions: v2: the CRD has no such version"),
+            (
+                json!([{"name": "v2", "storage": true, "schema": schema}, {"name": "v1", "storage": true}]),
+                "spec.conversion.versions: v1: several versions with storage: true",
+            ),
+            (json!([{"name": "v2", "schema": 1}]), "spec.conversion.versions: v2: invalid type"),
+        ] {
+            let error = project(versions).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused_with_the_reason() {
         let cases = [
             (json!({"resource": {"version": "v1", "versions": ["v1"]}}), ProjectionError::BothVersions),

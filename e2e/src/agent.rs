@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use carrick_client::{Overrides, Server};
 use carrick_syncagent::agent::connect::SliceRef;
+use carrick_syncagent::agent::conversion::ConversionServer;
 use carrick_syncagent::agent::{self, AgentConfig, Timing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -61,15 +62,25 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent for a stage.
     pub fn start(stage: &Stage, setup: Setup) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, None)
+        Self::start_at(stage, setup, None, None)
+    }
+
+    /// Starts an agent for a stage that serves the conversion webhook.
+    pub fn start_converting(stage: &Stage, setup: Setup, server: ConversionServer) -> anyhow::Result<Self> {
+        Self::start_at(stage, setup, None, Some(server))
     }
 
     /// Starts an agent for a stage that reads how to get to the service cluster from a file.
     pub fn start_with(stage: &Stage, setup: Setup, service: &Path) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, Some(service.to_owned()))
+        Self::start_at(stage, setup, Some(service.to_owned()), None)
     }
 
-    fn start_at(stage: &Stage, setup: Setup, service: Option<PathBuf>) -> anyhow::Result<Self> {
+    fn start_at(
+        stage: &Stage,
+        setup: Setup,
+        service: Option<PathBuf>,
+        conversion: Option<ConversionServer>,
+    ) -> anyhow::Result<Self> {
         let local = stage.world.service_kubeconfig(setup.user);
         let kcp = stage.world.kcp_kubeconfig(setup.user, &stage.provider.path);
         let namespace = stage.agent_namespace();
@@ -115,6 +126,7 @@ impl Agent {
                 metrics_address: metrics.map(|address| address.to_string()),
                 health_address: probes.map(|address| address.to_string()),
                 dashboard_address: dashboard.map(|address| address.to_string()),
+                conversion,
                 exit_on_startup_error: false,
                 timing: setup.timing,
             };

@@ -18,7 +18,7 @@ use crate::{binary, harness, ports};
 /// How long a page may take.
 const LIMIT: Duration = Duration::from_mins(3);
 /// Ports that the pages name, which others may be using here.
-const PORTS: [&str; 2] = ["7443", "7444"];
+const PORTS: [&str; 3] = ["7443", "7444", "7445"];
 
 /// A page that is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +122,7 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
     for (number, block) in blocks.iter().chain(&clean_up).enumerate() {
         script.extend(["\necho '== block ", &(number + 1).to_string(), "' >&2\n", block]);
     }
-    for (port, free) in PORTS.into_iter().zip(ports::free::<2>()?) {
+    for (port, free) in PORTS.into_iter().zip(ports::free::<3>()?) {
         script = script.replace(port, &free.to_string());
     }
     let scratch = Scratch::new()?;

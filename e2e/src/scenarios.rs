@@ -39,6 +39,7 @@ pub(crate) mod rights;
 mod rules;
 mod shapes;
 mod startup;
+mod versions;
 
 use std::sync::Arc;
 
@@ -82,7 +83,13 @@ pub fn all() -> Vec<Scenario> {
             kinds_that_come_with_kubernetes_are_published_without_a_crd;
         gate:
             a_schema_that_harms_orders_is_held_back_until_it_is_approved
-            behind_a_manual_gate_nothing_changes_unasked;
+            behind_a_manual_gate_nothing_changes_unasked
+            what_the_reference_agent_exports_meanwhile_is_where_this_one_goes_on;
+        versions:
+            a_version_that_the_service_cluster_does_not_have_is_served_by_rules
+            consumers_use_the_version_they_like_and_kcp_asks_the_agent
+            copies_follow_when_the_service_cluster_stores_the_newer_version
+            what_conversions_lose_and_mistakes_in_them_are_told;
         kubectl:
             kubectl_says_on_a_service_cluster_what_was_recorded
             kubectl_says_in_a_workspace_what_was_recorded;

@@ -64,6 +64,7 @@ impl RunningAgent {
             metrics_address: None,
             health_address: None,
             dashboard_address: Some(dashboard.clone()),
+            conversion: None,
             exit_on_startup_error: true,
             timing: Timing::default(),
         };

@@ -6,11 +6,12 @@
 //!                       └─ batch       one JSON question per line, one JSON answer per line
 //! ```
 //!
-//! Only `crd` talks to a network, and has a small asynchronous runtime of its own for it.
+//! `convert` tries the rules between versions of a whole PublishedResource. Only `crd` talks to a network, and has a small asynchronous runtime of its own for it.
 
 mod batch;
 mod cel;
 mod complaint;
+mod convert;
 mod crd;
 mod path;
 mod source;
@@ -40,6 +41,7 @@ Examples:
   carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
   carrick toolkit cel --self obj.yaml 'self.spec.replicas + 1'
   carrick toolkit path get --data obj.yaml spec.image
+  carrick toolkit convert --crd crd.yaml published-resource.yaml
 
 Each has more in its own --help. Exit codes: 0 an answer, 1 an error in the expression or the data, 2 wrong usage.";
 
@@ -47,6 +49,7 @@ Each has more in its own --help. Exit codes: 0 an answer, 1 an error in the expr
 enum Language {
     Template(template::Args),
     Cel(cel::Args),
+    Convert(convert::Args),
     Crd(crd::Args),
     Path(path::Args),
 }
@@ -56,6 +59,7 @@ pub fn run(args: Args) -> ExitCode {
     let answered = match args.language {
         Language::Template(args) => template::run(args),
         Language::Cel(args) => cel::run(args),
+        Language::Convert(args) => convert::run(&args),
         Language::Crd(args) => crd::run(&args),
         Language::Path(args) => path::run(args),
     };

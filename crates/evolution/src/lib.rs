@@ -5,6 +5,7 @@
 //!                                  ├─ node     what a node of a schema says
 //!                                  ├─ sample   values that a schema allows
 //!                                  └─ class, step
+//!   one document + a conversion ─▶ round_trip   there and back again, on objects that the schemas allow
 //! ```
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ mod definition;
 mod judge;
 mod node;
 mod report;
+mod round_trip;
 mod sample;
 mod step;
 mod trial;
@@ -22,4 +24,5 @@ pub use class::Class;
 pub use definition::{Definition, DefinitionError};
 pub use judge::{diff, harm};
 pub use report::{Change, Report};
+pub use round_trip::{Loss, round_trips};
 pub use trial::{Harmed, Trial};

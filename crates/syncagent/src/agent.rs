@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  run ─┬─ http      /metrics, /healthz, /readyz, and the dashboard
+//!       ├─ conversion  kcp's questions about versions, answered by the rules
 //!       ├─ connect   kubeconfig ─▶ slice ─▶ export
 //!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
 //!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ─▶ keeper ─┬─▶ schemas   APIResourceSchemas, status of PublishedResources
@@ -14,6 +15,7 @@
 pub mod catalog;
 pub mod config;
 pub mod connect;
+pub mod conversion;
 pub mod dashboard;
 pub mod events;
 pub mod explain;
@@ -65,6 +67,9 @@ pub enum AgentError {
     /// Metrics or probes cannot be served.
     #[error(transparent)]
     Http(#[from] carrick_process::HttpError),
+    /// Conversions cannot be served.
+    #[error(transparent)]
+    Conversion(#[from] conversion::ConversionServerError),
     /// The slice or the export cannot be found.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -114,6 +119,8 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
         }
     }
 
+    serve_conversions(&config, &health, &metrics, &end).await?;
+
     let kcp_part = health.part("connection to kcp");
     let once = config.exit_on_startup_error;
     let Some(places) = connect::connect(&config.kcp, &config.slice, once, &kcp_part, &stop).await? else {
@@ -128,6 +135,31 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     drop(agent);
     writers.finish().await;
     ended
+}
+
+/// Starts the conversion webhook, if there is to be one.
+async fn serve_conversions(
+    config: &AgentConfig,
+    health: &Arc<Health>,
+    metrics: &Arc<Metrics>,
+    end: &CancellationToken,
+) -> Result<(), AgentError> {
+    let Some(server) = config.conversion.clone() else { return Ok(()) };
+    let tls = server.load()?;
+    let listener = carrick_process::bind(&server.address, conversion::FLAG).await?;
+    let (sender, catalog) = watch::channel(Arc::new(Catalog::default()));
+    let setup = catalog::Setup {
+        local: config.local.client(),
+        selector: config.selector.clone(),
+        defaults: config.defaults(),
+        timing: config.timing,
+    };
+    // What is wrong with the watches, the catalog of the controllers tells.
+    let watches = catalog::run(setup, Arc::default(), Arc::clone(metrics), sender, end.clone());
+    tokio::spawn(watches);
+    let part = health.part("conversion webhook");
+    tokio::spawn(server.serve(listener, tls, catalog, part, end.clone()));
+    Ok(())
 }
 
 /// A connected agent.

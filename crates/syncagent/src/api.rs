@@ -1,11 +1,13 @@
 //! The PublishedResource API, `syncagent.kcp.io/v1alpha1`: types, constants and the CRD itself.
 
+mod conversion;
 mod crd;
 mod mutation;
 mod published_resource;
 mod related;
 mod schema;
 
+pub use conversion::{Conversion, ConversionRule, ConversionStep, ConversionWebhook, MoveStep, PublishedVersion};
 pub use crd::crd;
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
 pub use published_resource::{
@@ -39,6 +41,8 @@ pub const SOURCE_KIND: &str = "syncagent.kcp.io/source-kind";
 pub const APPROVED_SCHEMA: &str = "syncagent.kcp.io/approved-schema";
 /// Annotation on PublishedResources: name of the schema that is not to be exported, because somebody went back to the approved one.
 pub const REJECTED_SCHEMA: &str = "syncagent.kcp.io/rejected-schema";
+/// Prefix of the annotations that keep what another version has no place for; the version it belongs to follows.
+pub const CONVERSION_PREFIX: &str = "conversion.syncagent.kcp.io/";
 /// Label on copies: logical cluster of the source.
 pub const REMOTE_CLUSTER: &str = "syncagent.kcp.io/remote-object-cluster";
 /// Label on copies: SHA-1 of the source's name.

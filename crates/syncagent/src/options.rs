@@ -17,6 +17,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 use crate::agent::connect::SliceRef;
+use crate::agent::conversion::ConversionServer;
 use crate::agent::{AgentConfig, Controller, Timing};
 use crate::logging::Format;
 use crate::rules::Adoption;
@@ -102,6 +103,15 @@ pub struct Options {
     /// Where to serve a page that shows what the agent is doing, on loopback unless a host is named; empty or 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     pub dashboard_address: String,
+    /// Where to serve the conversion webhook that spec.conversion.webhook of PublishedResources names, by HTTPS; empty or 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
+    pub conversion_address: String,
+    /// File with the certificates of the conversion webhook, in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub conversion_cert_file: String,
+    /// File with the key of the conversion webhook, in PEM
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub conversion_key_file: String,
     /// Controllers not to run: apiexport, apiresourceschema, sync
     #[arg(long, value_name = "NAMES", value_delimiter = ',', action = ArgAction::Append)]
     pub disabled_controllers: Vec<String>,
@@ -195,6 +205,10 @@ impl Options {
                     .to_owned(),
             ),
         }
+        let files = [&self.conversion_cert_file, &self.conversion_key_file];
+        if !matches!(self.conversion_address.as_str(), "" | "0") && files.iter().any(|file| file.is_empty()) {
+            problems.push("--conversion-address needs --conversion-cert-file and --conversion-key-file".to_owned());
+        }
         if self.kcp_kubeconfig.is_empty() {
             problems.push("--kcp-kubeconfig is required".to_owned());
         }
@@ -250,6 +264,13 @@ impl Options {
             metrics_address: metrics_address(&self.metrics_address),
             health_address: non_empty(self.health_address).filter(|address| address != "0"),
             dashboard_address: dashboard_address(self.dashboard_address),
+            conversion: non_empty(self.conversion_address).filter(|address| address != "0").map(|address| {
+                ConversionServer {
+                    address,
+                    cert: self.conversion_cert_file.into(),
+                    key: self.conversion_key_file.into(),
+                }
+            }),
             exit_on_startup_error: self.exit_on_startup_error,
             timing: Timing::default(),
         })

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod abandoned;
+pub mod conversion;
 pub mod crd;
 pub mod export;
 pub mod fields;
@@ -17,12 +18,15 @@ pub mod mutation;
 pub mod naming;
 pub mod openapi;
 pub mod projection;
+pub mod proof;
 pub mod provenance;
 mod raw_json;
 pub mod related;
+pub mod review;
 pub mod rights;
 pub mod schema;
 pub mod selector;
+pub mod ways;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -32,11 +36,12 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::api::{FIELD_MANAGER, PublishedResource};
+use conversion::{ConversionError, Conversions, Passage, Route};
 use crd::{Crd, Version};
 use metadata::is_deleting;
 use mutation::{Mutation, MutationError};
 use naming::{Naming, NamingError};
-use projection::{ProjectionError, exchanged, in_use, project};
+use projection::{ProjectionError, exchanged, in_use, name_in_kcp, project};
 use related::{Related, RelatedError};
 use selector::{Selector, SelectorError};
 
@@ -60,6 +65,9 @@ pub enum RuleError {
     /// A mutation is not valid.
     #[error(transparent)]
     Mutation(#[from] MutationError),
+    /// A conversion is not valid.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
     /// A related resource is not valid.
     #[error(transparent)]
     Related(#[from] RelatedError),
@@ -133,8 +141,10 @@ pub struct Rules {
     pub namespace_filter: Option<Selector>,
     /// Whether workspace paths are known to templates and copies.
     pub workspace_paths: bool,
-    /// Changes on the way.
-    pub mutation: Mutation,
+    /// What changes on the way.
+    pub mutation: Passage,
+    /// How objects get from one version to another.
+    pub conversions: Conversions,
     /// Top-level fields that are subresources on the service cluster and never part of the desired state.
     pub subresources: Vec<&'static str>,
     /// Related objects.
@@ -150,6 +160,10 @@ pub struct Rules {
 impl Rules {
     /// Compiles all rules of a PublishedResource for its CRD.
     pub fn compile(pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
+        Self::build(pr, crd, agent_name, Journey::compile(pr, crd)?)
+    }
+
+    fn build(pr: &PublishedResource, crd: &Crd, agent_name: &str, journey: Journey) -> Result<Self, RuleError> {
         let projected = project(pr, crd)?;
         let version = exchanged(pr, crd)?;
         let local = kind_of(crd, version);
@@ -186,7 +200,12 @@ impl Rules {
             resource_filter: compile_filter("resource", filter.resource)?,
             namespace_filter: compile_filter("namespace", filter.namespace)?,
             workspace_paths: pr.spec.enable_workspace_paths,
-            mutation: Mutation::compile("spec.mutation", pr.spec.mutation.as_ref())?,
+            mutation: Passage::new(
+                Mutation::compile("spec.mutation", pr.spec.mutation.as_ref())?,
+                journey.down,
+                journey.up,
+            ),
+            conversions: journey.conversions,
             subresources,
             related,
             local,
@@ -247,7 +266,8 @@ impl Rules {
             bare.spec.naming = None;
             bare.spec.mutation = None;
             bare.spec.related = Vec::new();
-            Self::compile(&bare, crd, agent_name)
+            // Versions stay: they say in which one objects are read.
+            Self::build(&bare, crd, agent_name, Journey::default())
         })?;
         rules.duty = duty;
         Ok(rules)
@@ -264,6 +284,32 @@ impl Rules {
             (Some(_), None) if self.remote.namespaced => Selection::Unknown,
             _ => Selection::In,
         }
+    }
+}
+
+/// The conversions of a PublishedResource, and those of them that objects meet on their way.
+#[derive(Default)]
+struct Journey {
+    conversions: Conversions,
+    down: Route,
+    up: Route,
+}
+
+impl Journey {
+    fn compile(pr: &PublishedResource, crd: &Crd) -> Result<Self, RuleError> {
+        let conversions = Conversions::compile(pr.spec.conversion.as_ref())?;
+        if pr.spec.conversion.is_none() {
+            return Ok(Self::default());
+        }
+        let versions = project(pr, crd)?.spec.versions;
+        if !conversions.is_empty() {
+            let published = versions.iter().filter(|version| version.served || version.storage);
+            conversions.connect(&published.map(|version| version.name.as_str()).collect::<Vec<_>>())?;
+        }
+        let in_kcp = &in_use(&versions).ok_or(ProjectionError::NotServed)?.name;
+        let on_service = name_in_kcp(pr, crd, &exchanged(pr, crd)?.name);
+        let (down, up) = (conversions.route(in_kcp, &on_service)?, conversions.route(&on_service, in_kcp)?);
+        Ok(Self { conversions, down, up })
     }
 }
 
@@ -343,6 +389,35 @@ pub(crate) mod tests {
         let cluster_scoped =
             compile(json!({"filter": {"namespace": {"matchLabels": {"b": "2"}}}, "projection": {"scope": "Cluster"}}));
         assert_eq!(cluster_scoped.unwrap().selects(&object, None), Selection::In);
+    }
+
+    #[test]
+    fn objects_meet_the_conversions_between_both_sides() {
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let moved = |from: &str, to: &str| json!([{"move": {"from": from, "to": to}}]);
+        let conversion = |rules: Value| {
+            let versions = json!([{"name": "v2", "storage": true, "schema": schema}, {"name": "v1", "served": false}]);
+            json!({"conversion": {"versions": versions, "rules": rules}, "mutation": {"spec": [
+                {"cel": {"path": "spec.image", "expression": "value + ':1'"}}]}})
+        };
+        let rules = compile(conversion(json!([
+            {"from": "v2", "to": "v1", "steps": moved("spec.container", "spec.image")},
+            {"from": "v1", "to": "v2", "steps": moved("status.phase", "status.state")},
+        ])))
+        .unwrap();
+        assert_eq!((rules.local.version.as_str(), rules.remote.version.as_str()), ("v1", "v2"));
+        let source = json!({"apiVersion": "example.com/v2", "metadata": {"name": "a"}, "spec": {"container": "x"}});
+        let copy = rules.mutation.spec(&source, None).unwrap();
+        assert_eq!(copy["spec"], json!({"image": "x:1"}), "mutations see the version of the service cluster");
+        assert!(!rules.mutation.keeps_spec());
+        let seen = json!({"apiVersion": "example.com/v1", "metadata": {"name": "b"}, "status": {"phase": "p"}});
+        assert_eq!(rules.mutation.status(&seen, &copy).unwrap()["status"], json!({"state": "p"}));
+
+        let pr = published(conversion(json!([])));
+        let error = Rules::compile(&pr, &crontab(), "agent").unwrap_err().to_string();
+        assert!(error.starts_with("spec.conversion.rules: nothing leads from v2 to v1"), "{error}");
+        let rules = Rules::afterwards(Duty::End, &pr, &crontab(), "agent").unwrap();
+        assert_eq!(rules.remote.version, "v2", "objects can be released all the same");
     }
 
     #[test]

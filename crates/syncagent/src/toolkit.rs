@@ -2,15 +2,17 @@
 
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, Error};
+pub use carrick_evolution::Loss;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::agent::catalog::{describe, fetch_crd};
 use crate::api::{GROUP, PublishedResource, VERSION};
+use crate::rules::conversion::ConversionError;
 use crate::rules::crd::{API_APPROVED, Crd, CrdError};
 use crate::rules::projection::{ProjectionError, project};
 use crate::rules::schema::{self, SchemaError};
-use crate::rules::{Rules, fields};
+use crate::rules::{RuleError, Rules, fields, proof};
 
 /// Agent name in schemas that are only printed.
 const AGENT: &str = "pubres-toolkit";
@@ -51,6 +53,12 @@ pub enum ToolkitError {
     /// The CRD cannot become an APIResourceSchema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// The rules are not valid.
+    #[error(transparent)]
+    Rules(#[from] RuleError),
+    /// An object cannot be converted.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
 }
 
 /// Reads a PublishedResource from YAML or JSON.
@@ -73,7 +81,7 @@ pub async fn crd(local: &Client, pr: &PublishedResource, projected: bool) -> Res
         metadata["annotations"] = json!({ API_APPROVED: approval });
     }
     let mut spec = serde_json::to_value(&crd.spec).map_err(SchemaError::Encode)?;
-    spec["conversion"] = json!({ "strategy": "None" });
+    spec["conversion"] = crd.spec.conversion.clone().unwrap_or_else(|| json!({ "strategy": "None" }));
     Ok(json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -89,11 +97,25 @@ pub async fn resource_schema(local: &Client, pr: &PublishedResource, projected: 
     Ok(schema::build(&crd, AGENT)?)
 }
 
+/// What the conversion rules of a PublishedResource lose, tried on objects that the schemas allow.
+pub fn losses(pr: &PublishedResource, crd: &Value) -> Result<Vec<Loss>, ToolkitError> {
+    let crd = Crd::from_json(crd)?;
+    Rules::compile(pr, &crd, AGENT)?;
+    Ok(proof::losses(pr, &crd))
+}
+
+/// An object in another version, by the rules of a PublishedResource.
+pub fn convert(pr: &PublishedResource, crd: &Value, object: &Value, to: &str) -> Result<Value, ToolkitError> {
+    let rules = Rules::compile(pr, &Crd::from_json(crd)?, AGENT)?;
+    Ok(rules.conversions.convert(object, to)?)
+}
+
 /// What is wrong with the rules of a PublishedResource, or doubtful, as far as its CRD can tell.
 pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String>, ToolkitError> {
     let crd = definition(local, pr).await?;
     let invalid = Rules::compile(pr, &crd, AGENT).err().map(|error| format!("not valid: {error}"));
-    let doubtful = fields::doubts(pr, &crd).into_iter().map(|doubt| format!("doubtful: {doubt}"));
+    let doubtful =
+        fields::doubts(pr, &crd).into_iter().chain(proof::doubts(pr, &crd)).map(|doubt| format!("doubtful: {doubt}"));
     Ok(invalid.into_iter().chain(doubtful).collect())
 }
 

@@ -25,6 +25,7 @@ pub fn all() -> Vec<Flow> {
         plain(),
         projected(),
         mutated(),
+        converted(),
         secret_up(),
         map_down(),
         selected_up(),
@@ -129,6 +130,76 @@ fn mutated() -> Flow {
             ],
         )
     }
+}
+
+/// Consumers use a version that the service cluster does not have.
+fn converted() -> Flow {
+    Flow {
+        source: |stage| Resource::namespaced(&stage.group, "v2", "Bucket", "buckets"),
+        rules: |_| json!({ "conversion": conversion() }),
+        verbatim: false,
+        first: json!({ "spec": { "capacity": { "size": 0 } } }),
+        ..Flow::of_buckets(
+            "converted",
+            vec![
+                step(
+                    "two orders",
+                    vec![
+                        Order(
+                            A,
+                            "one",
+                            json!({ "spec": { "capacity": { "size": 1 }, "region": "eu", "color": "blue" } }),
+                        ),
+                        Order(B, "one", json!({ "spec": { "capacity": { "size": 7 } } })),
+                    ],
+                    |s| {
+                        s.copy("team-a", "one")["spec"] == json!({ "size": 1, "region": "EU" })
+                            && s.copy("team-b", "one")["spec"] == json!({ "size": 7 })
+                    },
+                ),
+                step("a status", vec![Report(A, "one", json!({ "phase": "here" }))], |s| {
+                    source(s)["status"] == json!({ "state": "here" })
+                }),
+                step(
+                    "a change",
+                    vec![Change(A, "one", json!({ "spec": { "capacity": null, "region": "us" } }))],
+                    |s| s.copy("team-a", "one")["spec"] == json!({ "region": "US" }),
+                ),
+                step("the end", vec![Cancel(A, "one"), Cancel(B, "one")], nothing),
+            ],
+        )
+    }
+}
+
+/// v2 has `capacity.size` for `size`, regions in small letters, a color, and a `state` for the `phase`.
+fn conversion() -> Value {
+    let spec = json!({
+        "capacity": { "type": "object", "properties": { "size": { "type": "integer" } } },
+        "region": { "type": "string" },
+        "color": { "type": "string" },
+    });
+    let status = json!({ "type": "object", "properties": { "state": { "type": "string" } } });
+    let properties = json!({ "spec": { "type": "object", "properties": spec }, "status": status });
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": properties } });
+    let moved = |from: &str, to: &str| json!({ "move": { "from": from, "to": to } });
+    let letters = |function: &str| {
+        let expression = format!("self.spec.region.{function}()");
+        json!({ "when": "has(self.spec) && has(self.spec.region)", "cel": { "path": "spec.region", "expression": expression } })
+    };
+    json!({
+        "versions": [
+            { "name": "v2", "storage": true, "subresources": { "status": {} }, "schema": schema },
+            { "name": "v1", "served": false },
+        ],
+        "rules": [
+            { "from": "v2", "to": "v1", "preserve": ["spec.color"], "steps": [
+                moved("spec.capacity.size", "spec.size"), letters("upperAscii"), moved("status.state", "status.phase"),
+            ] },
+            { "from": "v1", "to": "v2", "steps": [
+                moved("spec.size", "spec.capacity.size"), letters("lowerAscii"), moved("status.phase", "status.state"),
+            ] },
+        ],
+    })
 }
 
 /// A Secret of the service that the consumer gets, and that goes with the order.

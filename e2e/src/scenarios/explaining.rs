@@ -157,6 +157,7 @@ async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {
         metrics_address: None,
         health_address: None,
         dashboard_address: None,
+        conversion: None,
         exit_on_startup_error: true,
         timing: carrick_syncagent::agent::Timing::default(),
     };

@@ -181,3 +181,49 @@ pub(super) async fn behind_a_manual_gate_nothing_changes_unasked(world: Arc<dyn 
     exports(&stage, &third).await?;
     agent.stop().await
 }
+
+/// The reference agent knows no gate: it names every new schema in the status and in the export. Here its writes are played, because it
+/// cannot be had as a module.
+pub(super) async fn what_the_reference_agent_exports_meanwhile_is_where_this_one_goes_on(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = gated(world, "Compatible").await?;
+    let agent = stage.start_agent()?;
+    let first = named(&published(&stage, "it is published", |it| !named(it).is_empty()).await?);
+    exports(&stage, &first).await?;
+    orders(&stage).await?;
+    change(&stage, "size", &json!({ "type": "integer", "maximum": 20 })).await?;
+    let waiting = published(&stage, "the schema is held back", |it| held(it).is_some()).await?;
+    let (second, _) = held(&waiting).context("it is not held")?;
+    let before = [(&stage.team_a, "small"), (&stage.team_b, "large")];
+    let mut copies = Vec::new();
+    for (team, name) in before {
+        copies.push(stage.copy(team, name).await?.context("no copy")?);
+    }
+    agent.stop().await?;
+
+    let name = stage.published_name("Bucket");
+    let status = json!({ "status": { "resourceSchemaName": second } });
+    stage.service.merge_patch_status(&kinds::published_resources(), None, &name, &status).await?;
+    let listed = json!({ "spec": { "latestResourceSchemas": [second] } });
+    let export = kinds::kcp(&carrick_kcp::kinds::API_EXPORT);
+    stage.provider.client.merge_patch(&export, None, stage.export_name(), &listed).await?;
+    stage.order(&stage.team_a, "meanwhile", json!({ "size": 12 })).await?;
+
+    let agent = stage.start_agent()?;
+    stage
+        .copy_is("orders of that time are placed", &stage.team_a, "meanwhile", |copy| copy["spec"]["size"] == 12)
+        .await?;
+    let open = |it: &Value| named(it) == second && condition(it, "SchemaHeld")["status"] == "False";
+    published(&stage, "nothing is held back any more", open).await?;
+    exports(&stage, &second).await?;
+    for ((team, name), before) in before.into_iter().zip(copies) {
+        let now = stage.copy(team, name).await?.context("the copy is gone")?;
+        ensure!(now["metadata"]["uid"] == before["metadata"]["uid"], "another copy: {}", shown(&now));
+        ensure!(now["spec"] == before["spec"], "it has changed: {}", shown(&now));
+    }
+    // And the gate is closed again for what comes next.
+    change(&stage, "size", &json!({ "type": "integer", "maximum": 3 })).await?;
+    published(&stage, "the next one is held back", |it| held(it).is_some() && named(it) == second).await?;
+    agent.stop().await
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use carrick_client::Server;
 
 use super::connect::SliceRef;
+use super::conversion::ConversionServer;
 use super::timing::Timing;
 use crate::rules::{Adoption, AgentDefaults};
 
@@ -67,6 +68,8 @@ pub struct AgentConfig {
     pub health_address: Option<String>,
     /// Where to serve the dashboard.
     pub dashboard_address: Option<String>,
+    /// Where to serve the conversion webhook.
+    pub conversion: Option<ConversionServer>,
     /// Whether to give up when kcp cannot be reached at the start.
     pub exit_on_startup_error: bool,
     /// How often to check what no watch reports.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::schema::{Described, described};
-use super::{Mutation, RelatedResource};
+use super::{Conversion, Mutation, RelatedResource};
 
 /// A provider's request to publish one kind of the service cluster in kcp.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,6 +54,8 @@ described! {
         pub enable_workspace_paths: bool,
         /// How the kind looks in kcp. Absent fields stay as they are on the service cluster.
         pub projection: Option<Projection>,
+        /// Versions in kcp that the CRD does not have, and rules that lead from one version to another.
+        pub conversion: Option<Conversion>,
         /// Changes to objects on their way.
         pub mutation: Option<Mutation>,
         /// Objects that are copied along with the primary.

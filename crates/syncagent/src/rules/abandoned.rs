@@ -9,8 +9,8 @@ use carrick_kcp::apis::v1alpha1::ApiExport;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::conversion::{Conversions, Passage};
 use super::crd::Names;
-use super::mutation::Mutation;
 use super::naming::{Naming, NamingError};
 use super::{Adoption, ApiKind, Duty, Rules};
 use crate::api::{self, AGENT_NAME, SOURCE_KIND};
@@ -103,7 +103,8 @@ impl Abandoned {
             resource_filter: None,
             namespace_filter: None,
             workspace_paths: false,
-            mutation: Mutation::default(),
+            mutation: Passage::default(),
+            conversions: Conversions::default(),
             subresources: Vec::new(),
             related: Vec::new(),
             adoption: Adoption::default(),

@@ -52,6 +52,9 @@ pub struct CrdSpec {
     pub scope: String,
     /// Versions, in the order of the CRD.
     pub versions: Vec<Version>,
+    /// How kcp has objects converted. That of the CRD itself is never read: it is for the service cluster.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Value>,
     /// Old switch that turns pruning off.
     #[serde(skip_serializing_if = "is_false")]
     pub preserve_unknown_fields: bool,
@@ -423,6 +426,7 @@ impl Crd {
             names: self.spec.names.clone(),
             scope: self.spec.scope.clone(),
             versions: versions.collect(),
+            conversion: self.spec.conversion.clone(),
             preserve_unknown_fields: self.spec.preserve_unknown_fields,
         };
         Self { name: self.name.clone(), generation: self.generation, approved: self.approved.clone(), spec }

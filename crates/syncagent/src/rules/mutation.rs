@@ -53,8 +53,9 @@ pub struct Mutation {
     status: Vec<MutationStep>,
 }
 
+/// One compiled change.
 #[derive(Debug, Clone)]
-struct MutationStep {
+pub(super) struct MutationStep {
     at: String,
     path: String,
     action: StepAction,
@@ -124,7 +125,8 @@ fn apply(steps: &[MutationStep], object: &Value, other: &Value) -> Result<Value,
 }
 
 impl MutationStep {
-    fn compile(at: String, step: &api::ResourceMutation) -> Result<Self, MutationError> {
+    /// Compiles the change found at the given field of a PublishedResource.
+    pub(super) fn compile(at: String, step: &api::ResourceMutation) -> Result<Self, MutationError> {
         let set = [step.delete.is_some(), step.regex.is_some(), step.template.is_some(), step.cel.is_some()];
         if set.iter().filter(|set| **set).count() > 1 {
             return Err(MutationError::Several { at });
@@ -156,7 +158,8 @@ impl MutationStep {
         Ok(Self { path: path.clone(), action, at })
     }
 
-    fn apply(&self, object: &mut Value, other: &Value) -> Result<(), MutationError> {
+    /// Changes an object.
+    pub(super) fn apply(&self, object: &mut Value, other: &Value) -> Result<(), MutationError> {
         self.change(object, other).and_then(|()| still_an_object(object)).map_err(|reason| MutationError::Apply {
             at: self.at.clone(),
             path: self.path.clone(),

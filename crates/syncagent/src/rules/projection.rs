@@ -1,12 +1,16 @@
 //! Projection: how a kind of the service cluster looks in kcp.
 
+mod versions;
+
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use thiserror::Error;
 
 use super::crd::{Crd, Version};
+use super::ways::way;
 use crate::api::{Projection, PublishedResource, SourceResource};
+use versions::VersionError;
 
 /// Why a PublishedResource does not fit its CRD.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -36,6 +40,9 @@ pub enum ProjectionError {
         /// How many versions there are.
         count: usize,
     },
+    /// A version of `spec.conversion.versions` cannot be published.
+    #[error(transparent)]
+    Version(#[from] VersionError),
     /// Two versions end up with the same name.
     #[error("CRD contains multiple entries for {0} after applying mutation rules")]
     Duplicate(String),
@@ -50,18 +57,56 @@ pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError
         rename_versions(projection, &mut out.spec.versions)?;
         rename(projection, &mut out);
     }
+    if let Some(conversion) = &pr.spec.conversion {
+        let before = out.spec.versions.len();
+        versions::publish(conversion, &mut out.spec.versions)?;
+        if out.spec.versions.len() > before {
+            out.spec.versions.sort_by(|a, b| compare_versions(&a.name, &b.name));
+        }
+        mark_storage(&mut out.spec.versions)?;
+        out.spec.conversion =
+            conversion.webhook.as_ref().filter(|_| out.spec.versions.len() > 1).map(versions::webhook);
+    }
     Ok(out)
 }
 
 /// The version of the CRD that is used for reading and writing copies: the one whose counterpart kcp stores.
 ///
-/// Both sides then use the same version; if the service cluster stores another one, its API server converts.
+/// Both sides then use the same version; if the service cluster stores another one, its API server converts. Where rules lead from what kcp
+/// stores to what the service cluster stores, and back, copies are in the latter.
 pub fn exchanged<'a>(pr: &PublishedResource, crd: &'a Crd) -> Result<&'a Version, ProjectionError> {
     let mut selected = crd.spec.versions.clone();
     select(&pr.spec.resource, &mut selected)?;
     mark_storage(&mut selected)?;
-    let name = in_use(&selected).map(|version| version.name.as_str()).unwrap_or_default();
-    crd.spec.versions.iter().find(|version| version.name == name).ok_or(ProjectionError::NotServed)
+    let Some(conversion) = &pr.spec.conversion else {
+        let name = in_use(&selected).map(|version| version.name.as_str()).unwrap_or_default();
+        return crd.spec.versions.iter().find(|version| version.name == name).ok_or(ProjectionError::NotServed);
+    };
+    let projected = project(pr, &crd.outline())?;
+    let in_kcp = &in_use(&projected.spec.versions).ok_or(ProjectionError::NotServed)?.name;
+    let stored = in_use(&crd.spec.versions).ok_or(ProjectionError::NotServed)?;
+    let rules: Vec<(&str, &str)> = conversion.rules.iter().map(|rule| (&*rule.from, &*rule.to)).collect();
+    let name = name_in_kcp(pr, crd, &stored.name);
+    if way(&rules, in_kcp, &name).is_some() && way(&rules, &name, in_kcp).is_some() {
+        return Ok(stored);
+    }
+    let same =
+        crd.spec.versions.iter().find(|version| version.served && name_in_kcp(pr, crd, &version.name) == *in_kcp);
+    Ok(same.unwrap_or(stored))
+}
+
+/// The name that a version of the CRD has in kcp, or would have if it were published.
+pub fn name_in_kcp(pr: &PublishedResource, crd: &Crd, name: &str) -> String {
+    let Some(projection) = &pr.spec.projection else { return name.to_owned() };
+    let renamed = if projection.version.is_empty() {
+        projection.versions.get(name).filter(|new| !new.is_empty())
+    } else {
+        let source = &pr.spec.resource;
+        let named = source.version == name || source.versions.iter().any(|version| version == name);
+        let only = crd.spec.versions.len() == 1;
+        (named || only).then_some(&projection.version)
+    };
+    renamed.map_or_else(|| name.to_owned(), Clone::clone)
 }
 
 /// The version that objects are read and written in: the stored one, or the last one if that is not served.
@@ -247,6 +292,56 @@ mod tests {
             assert_eq!(exchanged(&pr, crd).unwrap().name, exchanged_in, "{versions}");
             let projected = project(&pr, crd).unwrap();
             assert_eq!(in_use(&projected.spec.versions).unwrap().name, in_kcp, "{versions}");
+        }
+    }
+
+    #[test]
+    fn copies_are_in_what_the_service_cluster_stores_if_rules_lead_there() {
+        let version =
+            |name: &str, served, storage| Version { name: name.into(), served, storage, ..Version::default() };
+        let mut crd = crontab();
+        crd.spec.versions = vec![version("v1alpha1", true, false), version("v1", true, true)];
+        let both = json!([{"from": "v1alpha1", "to": "v1"}, {"from": "v1", "to": "v1alpha1"}]);
+        let extra = json!([{"name": "v2", "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]);
+        for (versions, extra, rules, expected) in [
+            (json!(["v1alpha1"]), json!([]), json!([]), ("v1alpha1", "v1alpha1")),
+            (json!(["v1alpha1"]), json!([]), both.clone(), ("v1", "v1alpha1")),
+            (json!(["v1alpha1"]), json!([]), json!([both[0]]), ("v1alpha1", "v1alpha1")),
+            (json!([]), json!([]), both.clone(), ("v1", "v1")),
+            (json!([]), json!([{"name": "v1alpha1", "storage": true}]), both.clone(), ("v1", "v1alpha1")),
+            (json!(["v1alpha1"]), extra, both.clone(), ("v1", "v2")),
+        ] {
+            let pr = published(json!({
+                "resource": {"apiGroup": "example.com", "kind": "CronTab", "versions": versions},
+                "conversion": {"versions": extra, "rules": rules},
+            }));
+            let projected = project(&pr, &crd).unwrap();
+            let in_kcp = &in_use(&projected.spec.versions).unwrap().name;
+            assert_eq!((exchanged(&pr, &crd).unwrap().name.as_str(), in_kcp.as_str()), expected, "{rules}");
+        }
+    }
+
+    #[test]
+    fn versions_of_the_conversion_are_added_and_replace_what_they_name() {
+        let project = |versions: serde_json::Value| {
+            project(&published(json!({"conversion": {"versions": versions}})), &crontab()).map(|crd| crd.spec.versions)
+        };
+        let out = project(json!([{"name": "v1", "deprecated": true, "deprecationWarning": "w"}])).unwrap();
+        assert!(out.len() == 1 && out[0].deprecated && out[0].served && out[0].storage && out[0].schema.is_some());
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let out = project(json!([{"name": "v2", "storage": true, "schema": schema}, {"name": "v1", "served": false}]));
+        let told: Vec<_> = out.unwrap().into_iter().map(|it| (it.name, it.served, it.storage)).collect();
+        assert_eq!(told, [("v1".to_owned(), false, false), ("v2".to_owned(), true, true)]);
+        for (versions, expected) in [
+            (json!([{"name": "v2"}]), "spec.conversion.versions: v2: the CRD has no such version"),
+            (
+                json!([{"name": "v2", "storage": true, "schema": schema}, {"name": "v1", "storage": true}]),
+                "spec.conversion.versions: v1: several versions with storage: true",
+            ),
+            (json!([{"name": "v2", "schema": 1}]), "spec.conversion.versions: v2: invalid type"),
+        ] {
+            let error = project(versions).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 

@@ -107,7 +107,8 @@ impl<'a> ResourceSchema<'a> {
         if let Some(approval) = projected.approved.as_deref().filter(|_| is_protected(&spec.group)) {
             metadata.annotate(API_APPROVED, approval);
         }
-        let conversion = (spec.versions.len() > 1).then(|| json!({ "strategy": "None" }));
+        let conversion =
+            spec.conversion.clone().or_else(|| (spec.versions.len() > 1).then(|| json!({ "strategy": "None" })));
         let versions = spec.versions.iter().map(ResourceSchemaVersion::of).collect();
         Ok(Self {
             api_version: API_RESOURCE_SCHEMA.api_version(),
@@ -226,6 +227,36 @@ mod tests {
         assert!(matches!(name(&crd), Err(SchemaError::Name(n)) if n == "CronTabs.example.com"));
         crd.spec.group = String::new();
         assert!(matches!(name(&crd), Err(SchemaError::CoreGroup)));
+    }
+
+    #[test]
+    fn deprecation_travels() {
+        let mut crd = crontab();
+        crd.spec.versions[0].deprecated = true;
+        crd.spec.versions[0].deprecation_warning = Some("use v2".to_owned());
+        let version = &build(&crd, "agent").unwrap()["spec"]["versions"][0];
+        assert_eq!((&version["deprecated"], &version["deprecationWarning"]), (&json!(true), &json!("use v2")));
+        let version = &build(&crontab(), "agent").unwrap()["spec"]["versions"][0];
+        assert_eq!((version.get("deprecated"), version.get("deprecationWarning")), (None, None));
+    }
+
+    #[test]
+    fn a_webhook_is_part_of_the_schema_and_of_its_name() {
+        let versions = json!([{"name": "v2", "schema": {"openAPIV3Schema": {"type": "object"}}}]);
+        let rules = json!([{"from": "v1", "to": "v2"}, {"from": "v2", "to": "v1"}]);
+        let made = |webhook: Value| {
+            let conversion = json!({"versions": versions, "rules": rules, "webhook": webhook});
+            let crd = project(&published(json!({"conversion": conversion})), &crontab()).unwrap();
+            build(&crd, "agent").unwrap()
+        };
+        let (without, with) = (made(Value::Null), made(json!({"url": "https://a.example", "caBundle": "eA=="})));
+        assert_eq!(without["spec"]["conversion"], json!({"strategy": "None"}));
+        let client = json!({"url": "https://a.example", "caBundle": "eA=="});
+        let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+        assert_eq!(with["spec"]["conversion"], json!({"strategy": "Webhook", "webhook": webhook}));
+        assert_ne!(without["metadata"]["name"], with["metadata"]["name"], "a schema cannot be changed");
+        let names = with["spec"]["versions"].as_array().unwrap().iter().map(|version| &version["name"]);
+        assert_eq!(names.collect::<Vec<_>>(), ["v1", "v2"]);
     }
 
     #[test]

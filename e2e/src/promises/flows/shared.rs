@@ -100,6 +100,9 @@ pub fn upheavals() -> Flow {
                     |s| s.copy("team-a", "one")["spec"] == json!({ "size": 2, "owner": "operator", "region": "ruled" }),
                 ),
                 step("a field more", vec![Redefine(another_field)], |s| schemas(s) == 3 && is_exported(s)),
+                step("a tighter schema, which nothing holds back", vec![Redefine(tighter)], |s| {
+                    schemas(s) == 4 && is_exported(s)
+                }),
                 step("no keys any more", vec![Republish(json!({ "related": [credentials()] }))], |s| {
                     !has_keys(s) && s.at("team-a secrets default/one-keys")["metadata"]["finalizers"].is_null()
                 }),
@@ -117,6 +120,12 @@ pub fn upheavals() -> Flow {
                 step("the end", vec![Cancel(A, "one")], nothing),
             ],
         )
+    }
+}
+
+fn tighter(crd: &mut Value) {
+    for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] = json!(5);
     }
 }
 

@@ -10,7 +10,7 @@ use super::entry::{Catalog, CatalogEntry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{AgentDefaults, Rules};
-use crate::rules::{fields, projection, schema};
+use crate::rules::{fields, projection, proof, schema};
 
 /// A PublishedResource as it was read.
 #[derive(Debug, Clone)]
@@ -142,7 +142,8 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
         .map(|rules| Rules { schema: schema_name.clone(), ..rules.with_defaults(pr, defaults) });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
     // Only whole schemas show which fields objects can have.
-    let doubts = fields::doubts(pr, crd);
+    let mut doubts = fields::doubts(pr, crd);
+    doubts.extend(proof::doubts(pr, crd));
     Ok(CatalogEntry {
         pr: Arc::clone(pr),
         crd: Arc::new(outline),

@@ -14,7 +14,6 @@ mod complaint;
 mod crd;
 mod path;
 mod source;
-mod suggest;
 mod template;
 mod text;
 

@@ -11,6 +11,7 @@ pub mod crd;
 pub mod export;
 pub mod fields;
 pub mod gate;
+pub mod hints;
 pub mod keeper;
 pub mod metadata;
 pub mod mutation;
@@ -23,6 +24,7 @@ pub mod related;
 pub mod rights;
 pub mod schema;
 pub mod selector;
+pub mod suggest;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -3,7 +3,7 @@
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
-mod deployment;
+pub mod deployment;
 mod file;
 
 use std::path::PathBuf;

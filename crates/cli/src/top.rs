@@ -109,7 +109,9 @@ async fn look(url: &str) -> anyhow::Result<Value> {
 fn state_url(given: &str) -> anyhow::Result<String> {
     let base = match given.split_once("://") {
         Some(("http", _)) => given.to_owned(),
-        Some((scheme, _)) => bail!("{given}: a dashboard speaks http, not {scheme}; use kubectl port-forward to reach it"),
+        Some((scheme, _)) => {
+            bail!("{given}: a dashboard speaks http, not {scheme}; use kubectl port-forward to reach it")
+        }
         None if given.starts_with(':') => format!("http://127.0.0.1{given}"),
         None => format!("http://{given}"),
     };

@@ -30,7 +30,8 @@ impl Drop for SecretFile {
 
 /// Reads a Deployment, given as `namespace/name`, and the Secret with its kubeconfig.
 pub async fn read(file: &str, name: &str, with_kubeconfig: bool) -> anyhow::Result<DeployedAgent> {
-    let Some((namespace, name)) = name.split_once('/').filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty())
+    let Some((namespace, name)) =
+        name.split_once('/').filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty())
     else {
         bail!("--from-deployment {name:?}: say <namespace>/<name>");
     };
@@ -83,7 +84,10 @@ fn container(deployment: &Value) -> Option<&Value> {
 }
 
 fn words(container: &Value) -> impl Iterator<Item = &str> {
-    ["command", "args"].into_iter().flat_map(|key| container[key].as_array().into_iter().flatten()).filter_map(Value::as_str)
+    ["command", "args"]
+        .into_iter()
+        .flat_map(|key| container[key].as_array().into_iter().flatten())
+        .filter_map(Value::as_str)
 }
 
 /// The flags of a container, with its variables filled in.
@@ -107,8 +111,13 @@ fn flags(container: &Value, namespace: &str) -> Vec<String> {
     words(container).skip_while(|word| !word.starts_with('-')).map(fill).collect()
 }
 
+/// The flags of the agent that a Deployment runs, if it runs one.
+pub fn agent_flags(deployment: &Value, namespace: &str) -> Option<Vec<String>> {
+    Some(flags(container(deployment)?, namespace))
+}
+
 /// The last value of a flag, written with or without an equals sign.
-fn flag(flags: &[String], name: &str) -> Option<String> {
+pub fn flag(flags: &[String], name: &str) -> Option<String> {
     let mut value = None;
     for (at, word) in flags.iter().enumerate() {
         match word.strip_prefix(name) {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use carrick_client::Error;
-use carrick_kcp::apis::v1alpha1::{
-    ApiBinding, ApiExport, ApiExportEndpointSlice, ApiResourceSchema, PermissionClaim,
-};
+use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ApiExportEndpointSlice, ApiResourceSchema, PermissionClaim};
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::Value;

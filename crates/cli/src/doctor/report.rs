@@ -72,7 +72,8 @@ impl Report {
                 Severity::Red => style("✗").red().bold(),
             };
             for (at, line) in wrap::text(what, WIDTH - 4).iter().enumerate() {
-                let lead = if at == 0 { format!("  {}", mark.clone().force_styling(colours)) } else { "   ".to_owned() };
+                let lead =
+                    if at == 0 { format!("  {}", mark.clone().force_styling(colours)) } else { "   ".to_owned() };
                 let _ = writeln!(text, "{lead} {line}");
             }
             for line in fix.iter().flat_map(|line| wrap::command(line, WIDTH - 6)) {

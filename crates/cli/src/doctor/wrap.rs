@@ -33,36 +33,35 @@ pub fn command(line: &str, width: usize) -> Vec<String> {
     if !is_command.iter().any(|word| line.trim_start().starts_with(word)) {
         return self::text(line, width);
     }
+    let indent = &line[..line.len() - line.trim_start().len()];
     let mut lines: Vec<String> = Vec::new();
-    for part in parts(line) {
-        let room = width.saturating_sub(2);
+    for word in words(line.trim_start()) {
+        // Room for the backslash.
         match lines.last_mut() {
-            Some(last) if last.chars().count() + 1 + part.chars().count() <= room => {
+            Some(last) if last.chars().count() + 3 + word.chars().count() <= width => {
                 last.push(' ');
-                last.push_str(&part);
+                last.push_str(&word);
             }
-            Some(_) => lines.push(format!("  {part}")),
-            None => lines.push(part),
+            Some(_) => lines.push(format!("{indent}  {word}")),
+            None => lines.push(format!("{indent}{word}")),
         }
     }
-    let end = lines.len() - 1;
+    let end = lines.len().saturating_sub(1);
     lines.into_iter().enumerate().map(|(at, line)| if at < end { format!("{line} \\") } else { line }).collect()
 }
 
-/// A command in parts that may stand on lines of their own: split before flags, never inside of quotes.
-fn parts(line: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let (mut quoted, mut before) = (false, None);
-    for (at, letter) in line.char_indices() {
+/// The words of a command; what is in quotes is part of one word.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for letter in line.chars() {
         quoted ^= letter == '\'';
-        if letter == ' ' && !quoted && line[at + 1..].starts_with('-') && before.is_some() {
-            parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
-            part.push(letter);
+        match words.last_mut() {
+            Some(word) if letter != ' ' || quoted => word.push(letter),
+            _ => words.push(String::new()),
         }
-        before = Some(letter);
     }
-    parts
+    words
 }
 
 #[cfg(test)]
@@ -83,12 +82,17 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "kubectl --server https://h/clusters/root:p patch apiexport e \\",
-                "  --type=merge -p '{\"a\": \"b --c\"}'",
+                "kubectl --server https://h/clusters/root:p patch apiexport \\",
+                "  e --type=merge -p '{\"a\": \"b --c\"}'",
             ]
         );
         assert_eq!(lines.join("\n").replace(" \\\n ", ""), long);
-        assert_eq!(command("kubectl get pods    # is the agent running?", 20), ["# is the agent", "# running?", "kubectl get pods"]);
+        assert_eq!(
+            command("kubectl get pods    # is the agent running?", 20),
+            ["# is the agent", "# running?", "kubectl get pods"]
+        );
+        let inside = command("  kubectl get one two three four five", 24);
+        assert_eq!(inside, ["  kubectl get one two \\", "    three four five"]);
         assert_eq!(command("kubectl get pods    # short", 40), ["kubectl get pods    # short"]);
         assert_eq!(command("stop one of the two agents", 15), ["stop one of the", "two agents"]);
     }

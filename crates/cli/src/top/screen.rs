@@ -19,8 +19,13 @@ pub struct Size {
 
 /// What is wrong with a PublishedResource, as the dashboard reports it.
 pub fn trouble(pr: &Value) -> Option<&str> {
-    // That no schema is held back is good news.
-    let is_wrong = |condition: &&Value| condition["status"] == "False" && condition["type"] != "SchemaHeld";
+    // Some only wait for another one, and that no schema is held back is good news.
+    let waits = |condition: &Value| {
+        let reason = condition["reason"].as_str().unwrap_or_default();
+        ["Pending", "NotPublished", "NotSyncing"].contains(&reason)
+    };
+    let is_wrong =
+        |condition: &&Value| condition["status"] == "False" && condition["type"] != "SchemaHeld" && !waits(condition);
     let wrong = pr["conditions"].as_array().into_iter().flatten().find(is_wrong);
     pr["problem"].as_str().or(pr["failing"].as_str()).or(wrong.and_then(|condition| condition["message"].as_str()))
 }

@@ -182,7 +182,7 @@ impl Dashboard {
         let each = catalog.resources.iter().map(|(name, pr)| {
             let conditions = pr.status.conditions.iter().map(|condition| {
                 let of = |key: &str| condition.0[key].clone();
-                json!({ "type": of("type"), "status": of("status"), "message": of("message") })
+                json!({ "type": of("type"), "status": of("status"), "reason": of("reason"), "message": of("message") })
             });
             json!({
                 "name": name,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use carrick_client::{Client, Server};
 use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -285,8 +286,11 @@ async fn describe(
     question: &Question,
 ) -> Result<Published, ExplainError> {
     let entry = catalog.entries.get(name);
-    let problem = catalog.problems.get(name).map(|problem| problem.message.clone());
     let resource = catalog.resources.get(name);
+    let problem = catalog
+        .problems
+        .get(name)
+        .map(|problem| resource.and_then(|pr| told_problem(pr)).unwrap_or_else(|| problem.message.clone()));
     let offered = entry.filter(|entry| resource.is_none_or(|pr| entry.is_publishable(pr)));
     let schema = offered.map(|entry| entry.schema_name.clone());
     let schema_exists = match &schema {
@@ -321,22 +325,39 @@ async fn describe(
     // Those of all PublishedResources are found out together.
     let doubts = Vec::new();
     let (name, idle) = (name.to_owned(), idle.map(str::to_owned));
-    let reported = resource.and_then(|pr| earlier_rules(pr));
+    let reported = resource.map(|pr| reported(pr)).unwrap_or_default();
     Ok(Published { name, problem, doubts, schema, schema_exists, idle, reported, objects })
 }
 
-/// A running agent goes on by rules that nobody can read any more; only its report tells of them.
-fn earlier_rules(pr: &PublishedResource) -> Option<String> {
+/// What a running agent has reported about a PublishedResource in its present generation, and nobody else can know: it may have rules that
+/// cannot be read any more, and other rights than whoever asks.
+fn reported(pr: &PublishedResource) -> Vec<String> {
     let told = pr.status.conditions.iter().map(|condition| &condition.0);
-    let mut told = told.filter(|told| told["observedGeneration"] == pr.metadata.generation);
-    let syncing = told.find(|told| told["type"] == "Syncing" && told["reason"] == "EarlierRules")?;
-    Some(syncing["message"].as_str().unwrap_or_default().to_owned())
+    let told = told.filter(|told| told["observedGeneration"] == pr.metadata.generation);
+    let telling = told.filter(|told| match told["type"].as_str() {
+        Some("Syncing") => told["reason"] == "EarlierRules",
+        Some("RightsGranted" | "ObjectsSynced") => told["status"] == "False" && told["reason"] != "NotSyncing",
+        _ => false,
+    });
+    telling.map(|told| format!("{}: {}", word(&told["type"]), word(&told["message"]))).collect()
+}
+
+/// What is wrong with the rules in the words of a running agent, which knows what it does meanwhile.
+fn told_problem(pr: &PublishedResource) -> Option<String> {
+    let mut told = pr.status.conditions.iter().map(|condition| &condition.0);
+    let valid = told.find(|told| told["type"] == "RulesValid" && told["status"] == "False")?;
+    (valid["observedGeneration"] == pr.metadata.generation).then(|| word(&valid["message"]).to_owned())
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 impl Question {
     /// Whether a consumer has that workspace.
     fn check_workspace(&self, workspace: &String, plans: &Plans) -> Result<(), ExplainError> {
-        let is_it = |(cluster, path): (&String, &Option<String>)| cluster == workspace || path.as_ref() == Some(workspace);
+        let is_it =
+            |(cluster, path): (&String, &Option<String>)| cluster == workspace || path.as_ref() == Some(workspace);
         if plans.workspaces.iter().any(is_it) {
             return Ok(());
         }

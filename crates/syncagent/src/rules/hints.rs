@@ -48,7 +48,8 @@ fn marked(text: &str, offset: usize, length: usize) -> String {
     let before: Vec<char> = text[..start].chars().collect();
     let after: Vec<char> = text[end..].chars().collect();
     let cut = |more: bool| if more { "…" } else { "" };
-    let line = |part: &[char]| part.iter().map(|letter| if letter.is_control() { ' ' } else { *letter }).collect::<String>();
+    let line =
+        |part: &[char]| part.iter().map(|letter| if letter.is_control() { ' ' } else { *letter }).collect::<String>();
     let first = before.len().saturating_sub(AROUND);
     let last = after.len().min(AROUND);
     let faulty: Vec<char> = text[start..end].chars().take(2 * AROUND).collect();

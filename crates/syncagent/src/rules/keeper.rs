@@ -286,7 +286,8 @@ mod tests {
 
     #[test]
     fn an_agent_is_known_by_what_it_wrote_on_the_export() {
-        let (a, b, c) = (entry("a", "1", 0, &["x"], &[]), entry("b", "1", 0, &["y"], &[]), entry("c", "2", 0, &[], &[]));
+        let (a, b, c) =
+            (entry("a", "1", 0, &["x"], &[]), entry("b", "1", 0, &["y"], &[]), entry("c", "2", 0, &[], &[]));
         for (recorded, owner, wanted) in [
             (vec![], None, None),
             (vec![], Some("old"), Some("old")),

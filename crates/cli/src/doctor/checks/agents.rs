@@ -203,7 +203,10 @@ mod tests {
         let silent = found(silent, "me");
         assert_eq!((silent.len(), silent[1].0), (2, Amber), "{silent:?}");
         assert!(silent[1].1.contains("has left no sign of life"), "{silent:?}");
-        let gone = found(json!([{ "agent": "me", "identity": "host", "renewed": "2001-09-09T00:46:40Z", "keeps": ["buckets.x"] }]), "me");
+        let gone = found(
+            json!([{ "agent": "me", "identity": "host", "renewed": "2001-09-09T00:46:40Z", "keeps": ["buckets.x"] }]),
+            "me",
+        );
         assert_eq!(gone[1], (Red, "no agent is running: me at host was last seen 60 min ago".to_owned()));
         let never = found(json!([]), "me");
         assert_eq!(never[1].0, Amber, "{never:?}");

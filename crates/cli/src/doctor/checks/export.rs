@@ -172,5 +172,4 @@ mod tests {
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Green, Red]);
         assert!(found[1].fix[0].contains("getent hosts shard "));
     }
-
 }

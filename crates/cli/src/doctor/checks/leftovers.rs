@@ -128,9 +128,9 @@ fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
             kind.resource
         );
         found.push(
-            Finding::red(text).fix(format!("stop agent {agent}, or give it other PublishedResources, then delete its copies:")).fix(
-                format!("{} get {} -A -l {AGENT_NAME}={agent}", facts.kubectl(), kind.resource),
-            ),
+            Finding::red(text)
+                .fix(format!("stop agent {agent}, or give it other PublishedResources, then delete its copies:"))
+                .fix(format!("{} get {} -A -l {AGENT_NAME}={agent}", facts.kubectl(), kind.resource)),
         );
     }
     found
@@ -232,7 +232,8 @@ mod tests {
             let kind = KindCopies { resource: "buckets.x".to_owned(), copies };
             super::copies(&Facts { copies: vec![kind], ..facts() })
         };
-        let found = of(vec![copy("a", "me", "c|d/a", true), copy("b", "me", "c|d/b", false), copy("z", "you", "c|d/z", true)]);
+        let found =
+            of(vec![copy("a", "me", "c|d/a", true), copy("b", "me", "c|d/b", false), copy("z", "you", "c|d/z", true)]);
         assert_eq!(found.iter().map(|it| it.severity).collect::<Vec<_>>(), [Green, Amber, Green], "{found:?}");
         assert_eq!(found[1].text, "1 copy of buckets.x without an order: ns/b, made for c|d/b");
         assert_eq!(found[1].fix[1], "kubectl delete buckets.x b -n ns");

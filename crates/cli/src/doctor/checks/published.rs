@@ -55,8 +55,12 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
                 .fix("grant the rights on the service cluster that are listed as missing above"),
         ],
         Some(Ok(none)) if none.is_empty() => vec![
-            Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none")
-                .fix(format!("carrick init --from-cluster <group>/<Kind>    # then {} apply -f what it writes", tool.kubectl)),
+            Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none").fix(
+                format!(
+                    "carrick init --from-cluster <group>/<Kind>    # then {} apply -f what it writes",
+                    tool.kubectl
+                ),
+            ),
         ],
         Some(Ok(published)) => published
             .iter()
@@ -80,6 +84,15 @@ fn doubts(one: &Published, tool: &Tool) -> impl Iterator<Item = Finding> {
     one.doubts.iter().filter(move |_| !told).map(move |doubt| {
         Finding::amber(format!("{}: {doubt}", one.name)).by(tool, &format!("edit publishedresource {}", one.name))
     })
+}
+
+/// A message, cut where it gets too long; those who explain it tell all of it.
+fn short(message: &str) -> String {
+    const LONGEST: usize = 300;
+    match message.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
+    }
 }
 
 fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Finding {
@@ -106,7 +119,7 @@ fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Finding {
         return Finding::amber(text).fix(look());
     }
     if let Some((condition, message)) = unmet(&conditions(one)).find(|(condition, _)| *condition != SCHEMA_HELD) {
-        return Finding::amber(format!("{name}: {condition} is False: {message}")).fix(look());
+        return Finding::amber(format!("{name}: {condition} is False: {}", short(message))).fix(look());
     }
     Finding::green(format!("{name} is published as {schema}"))
 }

@@ -39,8 +39,8 @@ pub struct Published {
     /// Why its objects are left alone, if they are.
     pub idle: Option<String>,
     /// What a running agent has reported on it and that cannot be told from here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reported: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reported: Vec<String>,
     /// Consumers' objects.
     pub objects: Vec<Explained>,
 }
@@ -105,9 +105,7 @@ impl fmt::Display for Published {
         if let Some(idle) = &self.idle {
             return writeln!(f, "  objects are left alone: {idle}");
         }
-        if let Some(reported) = &self.reported {
-            writeln!(f, "  the running agent syncs objects all the same: {reported}")?;
-        }
+        self.reported.iter().try_for_each(|told| writeln!(f, "  the running agent reports {told}"))?;
         let steps = |object: &&Explained| object.plan.as_ref().is_some_and(|plan| !plan.steps.is_empty());
         let busy = self.objects.iter().filter(steps).count();
         let failing = self.objects.iter().filter(|object| object.fails()).count();

@@ -310,10 +310,7 @@ mod tests {
         let settled = published(&first["status"]["conditions"]);
         assert_eq!(patch(&settled, &good(), ALL, "now"), None);
         // What is not known changes nothing.
-        assert_eq!(
-            patch(&settled, &Report { exported: None, rights: None, doubts: None, ..good() }, ALL, "now"),
-            None
-        );
+        assert_eq!(patch(&settled, &Report { exported: None, rights: None, doubts: None, ..good() }, ALL, "now"), None);
     }
 
     #[test]

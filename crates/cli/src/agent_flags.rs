@@ -1,36 +1,86 @@
-//! The flags that commands such as `doctor` and `explain` share with the agent.
+//! The flags that commands such as `doctor` and `explain` share with the agent: given one by one, in a file, or taken from a running
+//! Deployment.
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
+
+pub mod deployment;
+mod file;
+
+use std::path::PathBuf;
 
 use carrick_syncagent::options::Options;
 use clap::Parser;
 
 /// Identifies an agent by the flags it is started with.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct AgentFlags {
+    /// Take the agent's flags, and its kubeconfig for kcp, from a running Deployment; those given here win
+    #[arg(long, value_name = "NAMESPACE/NAME", help_heading = HEADING)]
+    pub from_deployment: Option<String>,
+    /// File with the agent's flags: YAML with one "name-of-the-flag: value" in each line; those given here win
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub config: Option<PathBuf>,
     /// Kubeconfig of the service cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub kubeconfig: String,
     /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub kcp_kubeconfig: String,
     /// Name of the APIExportEndpointSlice in kcp
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub apiexportendpointslice_ref: String,
     /// Namespace of the agent
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub namespace: String,
-    /// Name of the agent [default: <apiexportendpointslice-ref>-syncagent]
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    /// Name of the agent [default: the agent that keeps the export, else <apiexportendpointslice-ref>-syncagent]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub agent_name: String,
     /// Label selector for PublishedResources; empty means all of them
-    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub published_resource_selector: String,
 }
 
+/// Where these flags are in --help.
+const HEADING: &str = "The agent";
+
+/// An agent, identified.
+#[derive(Debug)]
+pub struct Identified {
+    /// Its options, complete and checked.
+    pub options: Options,
+    /// Whether its name was given, and not derived from the slice.
+    pub is_named: bool,
+    /// The kubeconfig that was read from a Secret, as long as it is needed.
+    _kubeconfig: Option<deployment::SecretFile>,
+}
+
 impl AgentFlags {
-    /// The options of an agent started with these flags, with defaults filled in and checked.
-    pub fn options(&self) -> anyhow::Result<Options> {
+    /// The agent, with its flags from wherever they are.
+    pub async fn identify(&self) -> anyhow::Result<Identified> {
+        let mut flags = Vec::new();
+        let mut kubeconfig = None;
+        if let Some(name) = &self.from_deployment {
+            let found = deployment::read(&self.kubeconfig, name, self.kcp_kubeconfig.is_empty()).await?;
+            flags = found.flags;
+            kubeconfig = found.kcp_kubeconfig;
+        }
+        if let Some(path) = &self.config {
+            flags.extend(file::read(path)?);
+        }
+        let mut options = parse(flags.into_iter().chain(self.given()))?;
+        if self.from_deployment.is_some() {
+            // The Deployment's own access to its cluster works from inside only.
+            options.kubeconfig.clone_from(&self.kubeconfig);
+            options.kubeconfig_host_override.clear();
+            options.kubeconfig_ca_file_override.clear();
+        }
+        let is_named = !options.agent_name.is_empty() || self.from_deployment.is_some();
+        let options = options.complete().map_err(|problems| anyhow::anyhow!("{problems}{}", self.hint()))?;
+        Ok(Identified { options, is_named, _kubeconfig: kubeconfig })
+    }
+
+    /// What was given on the command line.
+    fn given(&self) -> impl Iterator<Item = String> {
         let flags = [
             ("--kubeconfig", &self.kubeconfig),
             ("--kcp-kubeconfig", &self.kcp_kubeconfig),
@@ -39,10 +89,20 @@ impl AgentFlags {
             ("--agent-name", &self.agent_name),
             ("--published-resource-selector", &self.published_resource_selector),
         ];
-        let flags = flags.iter().map(|(flag, value)| format!("{flag}={value}"));
-        let options = Options::try_parse_from(std::iter::once("api-syncagent".to_owned()).chain(flags))?;
-        options.complete().map_err(|problems| anyhow::anyhow!("{problems}"))
+        flags.into_iter().filter(|(_, value)| !value.is_empty()).map(|(flag, value)| format!("{flag}={value}"))
     }
+
+    fn hint(&self) -> &'static str {
+        if self.from_deployment.is_none() && self.config.is_none() {
+            "; or take all of them from the agent's Deployment with --from-deployment <namespace>/<name>"
+        } else {
+            ""
+        }
+    }
+}
+
+fn parse(flags: impl Iterator<Item = String>) -> anyhow::Result<Options> {
+    Ok(Options::try_parse_from(std::iter::once("api-syncagent".to_owned()).chain(flags))?)
 }
 
 /// The same, where they are not always needed, and where only the servers and the export matter.
@@ -74,9 +134,9 @@ impl OptionalAgentFlags {
             apiexportendpointslice_ref: wanted(&self.apiexportendpointslice_ref, "--apiexportendpointslice-ref")?,
             // Nothing of the agent's own is read or written.
             namespace: "default".to_owned(),
-            agent_name: String::new(),
             published_resource_selector: self.published_resource_selector.clone(),
+            ..AgentFlags::default()
         };
-        flags.options()
+        parse(flags.given())?.complete().map_err(|problems| anyhow::anyhow!("{problems}"))
     }
 }

@@ -7,12 +7,14 @@
 //!                                            dashboard ─▶ board ─▶ screen
 //!
 //!  stage      what runs                      documents  objects in a text
+//!  rivals     other agents on a cluster that existed before
 //! ```
 
 mod applier;
 mod board;
 mod documents;
 mod ledger;
+mod rivals;
 mod screen;
 mod session;
 mod sources;
@@ -53,6 +55,9 @@ pub struct Args {
     /// the end
     #[arg(long, value_name = "FILE")]
     service_kubeconfig: Option<PathBuf>,
+    /// Start even if another agent on that cluster would serve your PublishedResources, too
+    #[arg(long, requires = "service_kubeconfig")]
+    beside_other_agents: bool,
     /// Folder for the kubeconfigs [default: a temporary one]
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
@@ -81,7 +86,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let folder = Folder::new(args.data_dir.as_deref())?;
     let mut stop = std::pin::pin!(stop_requested());
     let stage = tokio::select! {
-        stage = Stage::open(args.service_kubeconfig.as_deref()) => stage?,
+        stage = Stage::open(args.service_kubeconfig.as_deref(), args.beside_other_agents) => stage?,
         stopped = &mut stop => return stopped.map(|()| ExitCode::SUCCESS),
     };
     folder.fill(&stage)?;

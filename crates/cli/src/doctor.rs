@@ -13,6 +13,7 @@ mod gather;
 mod needs;
 pub(crate) mod report;
 mod right;
+mod wrap;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ use clap::ValueEnum;
 
 use crate::agent_flags::AgentFlags;
 use crate::logs;
+use crate::ui::{colours, waiting};
 use report::Report;
 
 /// Find what keeps an agent from working, and how to fix it.
@@ -53,18 +55,23 @@ const EXAMPLES: &str = "\
 Examples:
   carrick doctor --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig \\
     --apiexportendpointslice-ref example.com --namespace kcp-system
+  carrick doctor --from-deployment kcp-system/api-syncagent
+      with the flags and the kubeconfig of an agent that runs in the cluster
+  carrick doctor --config agent.yaml
+      with flags from a file: namespace: kcp-system, kcp-kubeconfig: kcp.kubeconfig, …
   carrick doctor … -o json | jq '.findings[] | select(.severity == \"red\")'";
 
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let options = args.agent.options()?;
-    let facts = Box::pin(gather::gather(&options, Duration::from_secs(args.timeout))).await;
+    let agent = args.agent.identify().await?;
+    let gathering = Box::pin(gather::gather(&agent, Duration::from_secs(args.timeout)));
+    let facts = waiting("asking both servers", gathering).await;
     let report = Report::new(&facts);
     let mut out = std::io::stdout().lock();
     // If the reader has closed the pipe, there is nobody to print for.
     let _ = match args.output {
-        Output::Text => out.write_all(report.text(report::colours()).as_bytes()),
+        Output::Text => out.write_all(report.text(colours()).as_bytes()),
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
     };
     Ok(report.exit_code())

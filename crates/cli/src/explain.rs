@@ -1,5 +1,7 @@
 //! `carrick explain`: what the agent would do right now, and why.
 
+mod paint;
+
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,10 +11,12 @@ use clap::ValueEnum;
 
 use crate::agent_flags::AgentFlags;
 use crate::logs;
+use crate::ui::{colours, waiting};
 
 /// Show what the agent would do right now and why, without doing it.
 ///
 /// Reads both clusters as an agent with the same flags would, decides as it would, and prints the steps. Nothing is written.
+/// Exit code 1: something was asked for that does not exist, or not everything could be read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -48,25 +52,31 @@ Examples:
   carrick explain --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig \\
     --apiexportendpointslice-ref example.com --namespace kcp-system
       everything: schemas, the APIExport, every object
+  carrick explain --from-deployment kcp-system/api-syncagent
+      the same, with the flags and the kubeconfig of an agent that runs in the cluster
   carrick explain buckets --workspace root:orgs:acme --object default/my-bucket --kcp-kubeconfig …
       why has this object of a consumer not arrived?";
 
 /// Prints the report.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let config = args.agent.options()?.into_config()?;
+    let agent = args.agent.identify().await?;
+    let config = agent.options.clone().into_config()?;
     let question = Question {
+        as_keeper: !agent.is_named,
         published_resource: args.published_resource,
         workspace: args.workspace,
         object: args.object,
         patience: Duration::from_secs(args.timeout),
     };
-    let report = explain(config, &question).await?;
+    let report = waiting("reading both clusters", explain(config, &question)).await?;
+    let coloured = colours();
     let mut out = std::io::stdout().lock();
     // If the reader has closed the pipe, there is nobody to print for.
     let _ = match args.output {
+        Output::Text if coloured => write!(out, "{}", paint::paint(&report.to_string())),
         Output::Text => write!(out, "{report}"),
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
     };
-    Ok(ExitCode::SUCCESS)
+    Ok(if report.incomplete.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

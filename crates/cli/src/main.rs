@@ -8,6 +8,7 @@
 //!        ├─ doctor  finds what keeps an agent from working, and prints the fix
 //!        ├─ explain shows what the agent would do, and why
 //!        ├─ init    writes files that offer a kind in kcp
+//!        ├─ shell   completions and man pages
 //!        ├─ plane   serves an embedded kcp and a service cluster until stopped
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
@@ -28,6 +29,7 @@ mod init;
 mod kubeconfig;
 mod logs;
 mod plane;
+mod shell;
 mod signals;
 mod toolkit;
 mod top;
@@ -36,7 +38,7 @@ mod workspaces;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Carrick joins a kcp control plane, where consumers order services, to the clusters where providers run them.
 #[derive(Debug, Parser)]
@@ -45,7 +47,7 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Show what the servers and the agent log, on stderr.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = "Global options", display_order = 900)]
     verbose: bool,
 }
 
@@ -69,12 +71,14 @@ carrick is for development and tests; production runs on real kcp and Kubernetes
 enum Command {
     Approve(evolve::ApproveArgs),
     Bind(bind::Args),
+    Completions(shell::CompletionsArgs),
     Demo(demo::Args),
     Dev(dev::Args),
     Diff(diff::Args),
     Doctor(doctor::Args),
     Explain(explain::Args),
     Init(init::Args),
+    Man(shell::ManArgs),
     Plane(plane::Args),
     Rollback(evolve::RollbackArgs),
     Toolkit(toolkit::Args),
@@ -96,6 +100,8 @@ fn main() -> ExitCode {
         Command::Plane(args) => wait(plane::run(args, verbose)),
         Command::Rollback(args) => wait(evolve::roll_back(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
+        Command::Completions(args) => wait(async move { shell::completions(&args, Cli::command()) }),
+        Command::Man(args) => wait(async move { shell::man(&args, Cli::command()) }),
         Command::Top(args) => wait(top::run(args, verbose)),
     }
 }

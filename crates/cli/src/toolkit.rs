@@ -15,7 +15,6 @@ mod convert;
 mod crd;
 mod path;
 mod source;
-mod suggest;
 mod template;
 mod text;
 

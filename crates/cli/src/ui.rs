@@ -9,6 +9,8 @@ use console::{Term, style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const LIMIT: Duration = Duration::from_secs(10);
+/// What takes longer is announced.
+const MOMENT: Duration = Duration::from_millis(700);
 /// Details begin below the text of their step.
 const INDENT: &str = "               ";
 
@@ -173,6 +175,27 @@ impl Ui {
         }
         Err(Failed)
     }
+}
+
+/// Whether to print in colours.
+pub fn colours() -> bool {
+    console::colors_enabled() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Waits for something, with a spinner on a terminal's standard error if it takes more than a moment.
+pub async fn waiting<T>(text: &str, work: impl Future<Output = T>) -> T {
+    let err = Term::stderr();
+    let mut work = std::pin::pin!(work);
+    if !err.is_term() {
+        return work.await;
+    }
+    let spinner = tokio::select! {
+        done = &mut work => return done,
+        () = tokio::time::sleep(MOMENT) => spin(&err, text),
+    };
+    let done = work.await;
+    spinner.finish_and_clear();
+    done
 }
 
 fn spin(out: &Term, text: &str) -> ProgressBar {

@@ -153,6 +153,20 @@ fn a_cluster_that_was_there_before_is_left_as_it_was() {
     assert_eq!(code, Some(0), "{told}");
     assert_eq!(ask(&everything).unwrap(), before, "{told}");
 
+    // An agent that would serve these files too is not left to find out.
+    let agent = r#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent", "namespace": "default"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
+        {"name": "agent", "image": "x", "args": ["--kcp-kubeconfig=/k"]}]}}}}"#;
+    let crd = carrick(&["init", "--agent-crd"]).output().unwrap().stdout;
+    fs::write(folder.path("agent-crd.yaml"), crd).unwrap();
+    fs::write(folder.path("agent.json"), agent).unwrap();
+    ask(&["apply", "-f", &folder.path("agent-crd.yaml"), "-f", &folder.path("agent.json")]);
+    let refused = carrick(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).output().unwrap();
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("Deployment default/agent is an agent") && told.contains("!dev.carrick.io/run"), "{told}");
+    ask(&["delete", "-f", &folder.path("agent-crd.yaml"), "-f", &folder.path("agent.json")]);
+
     // A CRD that existed before stays.
     ask(&["apply", "-f", &folder.path("crd.yaml")]);
     let mut dev = start(&arguments);
@@ -179,6 +193,26 @@ fn a_crd_alone_is_offered_as_it_is_and_an_order_can_be_pasted() {
         dev.until("object buckets.example.com default/my-bucket: order generation 1 → copy generation 1");
     }
     assert_eq!(dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn an_empty_folder_is_said_and_what_is_fixed_is_said() {
+    let folder = files("dev-empty");
+    fs::create_dir_all(folder.path("nothing")).unwrap();
+    fs::write(folder.path("pr.yaml"), PUBLISHED.replace("kind: Bucket", "kind: Bukket")).unwrap();
+    let mut arguments = arguments(&folder);
+    arguments.extend(["--object".to_owned(), folder.path("nothing")]);
+    let mut dev = start(&arguments);
+    dev.until("nothing holds no *.yaml, *.yml or *.json");
+    dev.until("✗ published buckets: Bukket.example.com: ");
+    save(&folder, "pr.yaml", PUBLISHED);
+    dev.until("✓ published buckets: Bucket.example.com");
+    dev.until("object buckets default/first: order generation 1 → copy generation 1");
+    let (code, told) = dev.stop("TERM");
+    assert_eq!(code, Some(0), "{told}");
+    // Whatever takes a moment at the start is no alarm.
+    let alarms: Vec<&str> = told.lines().filter(|line| line.contains('✗')).collect();
+    assert!(alarms.iter().all(|line| line.contains("holds no") || line.contains("Bukket")), "{alarms:#?}");
 }
 
 #[test]

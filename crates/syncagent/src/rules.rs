@@ -12,6 +12,7 @@ pub mod crd;
 pub mod export;
 pub mod fields;
 pub mod gate;
+pub mod hints;
 pub mod keeper;
 pub mod metadata;
 pub mod mutation;
@@ -26,6 +27,7 @@ pub mod review;
 pub mod rights;
 pub mod schema;
 pub mod selector;
+pub mod suggest;
 pub mod ways;
 
 use std::collections::HashSet;

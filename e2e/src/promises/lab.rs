@@ -113,6 +113,7 @@ impl Lab {
             resync: PERIOD,
             absent_kind: PERIOD,
             known_kind: PERIOD,
+            count: PERIOD,
             // The one write at rest has a trial of its own; all others would have to look away from it.
             heartbeat: Duration::from_hours(1),
             heartbeat_old: Duration::from_hours(2),

@@ -46,6 +46,8 @@ pub(super) async fn a_cluster_lent_to_it_gets_its_files_and_is_left_as_it_was(
         .arg(pr)
         .arg("--object")
         .arg(&sample)
+        // Other scenarios have agents on the same cluster, each with a selector of its own.
+        .arg("--beside-other-agents")
         .arg("--service-kubeconfig")
         .arg(kubeconfig)
         .stdin(Stdio::null())

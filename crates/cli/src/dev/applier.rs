@@ -1,7 +1,7 @@
 //! Applies and removes objects.
 
 use carrick_client::discovery::find_kind;
-use carrick_client::{Client, DeleteOptions, Error};
+use carrick_client::{Client, DeleteOptions, Error, Resource};
 use serde_json::{Value, json};
 
 use super::documents::Document;
@@ -22,6 +22,12 @@ pub struct Applier {
     pub consumer: Client,
     /// Name of this run.
     pub run: String,
+}
+
+/// The resource of PublishedResources.
+pub fn published_resources() -> Resource {
+    use carrick_syncagent::api::{GROUP, VERSION};
+    Resource::cluster_wide(GROUP, VERSION, "PublishedResource", "publishedresources")
 }
 
 impl Applier {
@@ -56,6 +62,10 @@ impl Applier {
         let mut object = document.object.clone();
         let labels = &document.object["metadata"]["labels"];
         if let Some(metadata) = object["metadata"].as_object_mut() {
+            // kubectl and API servers take a namespace where there is none for a slip.
+            if place.namespace.is_none() {
+                metadata.remove("namespace");
+            }
             // Fields that a server sets and that were saved with the file must not be sent back.
             for field in ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"] {
                 metadata.remove(field);

@@ -87,6 +87,28 @@ fn object(journey: &Value, home: &str) -> BoardRow {
     BoardRow { what: "object", name, text, health }
 }
 
+/// Whether the health of a row has turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Something is wrong that was not, or something else.
+    Wrong,
+    /// What was wrong no longer is.
+    Fixed,
+    /// Neither.
+    None,
+}
+
+/// Whether the health of a row has turned since the previous look.
+pub fn turn(before: &[BoardRow], row: &BoardRow) -> Turn {
+    let old = before.iter().find(|old| (old.what, &old.name) == (row.what, &row.name));
+    let was_wrong = old.is_some_and(|old| old.health == Health::Wrong);
+    match row.health {
+        Health::Wrong => Turn::Wrong,
+        _ if was_wrong => Turn::Fixed,
+        _ => Turn::None,
+    }
+}
+
 /// What has changed since the previous look: rows that are new or different, and rows that are gone.
 pub fn news<'a>(before: &'a [BoardRow], now: &'a [BoardRow]) -> (Vec<&'a BoardRow>, Vec<&'a BoardRow>) {
     let same = |a: &BoardRow, b: &BoardRow| (a.what, &a.name) == (b.what, &b.name);
@@ -150,5 +172,9 @@ mod tests {
         let (before, now) = ([entry("a", "1"), entry("b", "1"), entry("c", "1")], [entry("a", "1"), entry("b", "2")]);
         let (changed, gone) = news(&before, &now);
         assert_eq!((changed, gone), (vec![&now[1]], vec![&before[2]]));
+        let wrong = BoardRow { health: Health::Wrong, ..entry("a", "2") };
+        assert_eq!(turn(&before, &wrong), Turn::Wrong);
+        assert_eq!(turn(std::slice::from_ref(&wrong), &now[0]), Turn::Fixed);
+        assert_eq!(turn(&before, &now[1]), Turn::None);
     }
 }

@@ -98,6 +98,18 @@ mod tests {
     }
 
     #[test]
+    fn whatever_kubectl_takes_is_taken() {
+        let long = "#".repeat(5000);
+        let text = format!(
+            "{long}\napiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  mode: 0444\n  on: yes\n  related: {long}\nstatus:\n"
+        );
+        let documents = read(&text, Side::Service).unwrap();
+        let spec = &documents[0].object["spec"];
+        assert_eq!(*spec, json!({ "mode": 292, "true": true, "related": null }));
+        assert_eq!(documents[0].object["status"], Value::Null);
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (text, wanted) in [
             ("a: [", "this is not valid YAML: "),

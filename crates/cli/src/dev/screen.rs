@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use console::{Term, measure_text_width, style, truncate_str};
 
-use super::board::{self, BoardRow, Health};
+use super::board::{self, BoardRow, Health, Turn};
 use crate::ui::Ui;
 
 /// What a line is about.
@@ -65,15 +65,27 @@ impl Screen {
             return;
         }
         let before = std::mem::replace(&mut self.entries, entries);
+        let now = self.entries.clone();
+        let (changed, gone) = board::news(&before, &now);
         if self.ui.is_live() {
             self.wipe();
             self.draw();
+            // The table has no room for whole errors.
+            for entry in &changed {
+                match board::turn(&before, entry) {
+                    Turn::Wrong => self.say(Mark::Wrong, &format!("{} {}: {}", entry.what, entry.name, entry.text)),
+                    Turn::Fixed => self.say(Mark::Done, &format!("{} {}: fixed", entry.what, entry.name)),
+                    Turn::None => {}
+                }
+            }
             return;
         }
-        let now = self.entries.clone();
-        let (changed, gone) = board::news(&before, &now);
         for entry in changed {
-            let mark = if entry.health == Health::Wrong { Mark::Wrong } else { Mark::News };
+            let mark = match board::turn(&before, entry) {
+                Turn::Wrong => Mark::Wrong,
+                Turn::Fixed => Mark::Done,
+                Turn::None => Mark::News,
+            };
             self.say(mark, &format!("{} {}: {}", entry.what, entry.name, entry.text));
         }
         for entry in gone {
@@ -86,6 +98,12 @@ impl Screen {
     pub fn complain(&mut self, problems: BTreeSet<String>) {
         let before = std::mem::replace(&mut self.problems, problems);
         let new: Vec<String> = self.problems.difference(&before).cloned().collect();
+        let fixed: Vec<String> = before.difference(&self.problems).cloned().collect();
+        // The same file with another problem is not fixed.
+        let subject = |problem: &str| problem.split(": ").next().unwrap_or_default().to_owned();
+        for problem in fixed.iter().filter(|problem| !new.iter().any(|new| subject(new) == subject(problem))) {
+            self.say(Mark::Done, &format!("fixed: {problem}"));
+        }
         for problem in new {
             self.say(Mark::Wrong, &format!("{problem}; the objects applied before stay"));
         }

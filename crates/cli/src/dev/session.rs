@@ -51,6 +51,13 @@ impl Session {
         }
         let home = self.home().await?;
         self.greet(folder, service);
+        for folder in self.sources.empty() {
+            let text = format!(
+                "{} holds no *.yaml, *.yml or *.json (folders in it are not read); put one in",
+                folder.display()
+            );
+            self.screen.say(Mark::Wrong, &text);
+        }
         loop {
             self.work().await;
             self.stage.accept().await.context("cannot bind the consumer to the export")?;

@@ -72,6 +72,12 @@ impl Sources {
         Ok(Self { roots, files: BTreeMap::new() })
     }
 
+    /// Folders that were named and hold no manifest.
+    pub fn empty(&self) -> Vec<&Path> {
+        let roots = self.roots.iter().map(|root| root.path.as_path());
+        roots.filter(|path| path.is_dir() && expand(path).is_empty()).collect()
+    }
+
     /// All current files, for the start.
     pub fn first(&mut self) -> Vec<FileChange> {
         self.settle(self.read(), 1)
@@ -194,6 +200,11 @@ mod tests {
             expand(&folder).iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(names, ["a.yml", "b.yaml", "c.json"]);
-        assert!(Sources::new(vec![WatchedPath { path: folder, side: Side::Service }]).is_err());
+        assert!(Sources::new(vec![WatchedPath { path: folder.clone(), side: Side::Service }]).is_err());
+        fs::create_dir_all(folder.join("below")).unwrap();
+        fs::write(folder.join("notes.txt"), "x").unwrap();
+        let sources = Sources::new(vec![WatchedPath { path: folder.clone(), side: Side::Service }]).unwrap();
+        assert_eq!(sources.empty(), [folder.as_path()]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::applier::{Applier, LABEL};
 use super::ledger::ObjectLocation;
+use super::rivals;
 use super::sources::Side;
 use crate::demo::manifests::crds;
 use crate::embedded::{self, AgentSetup, RunningAgent};
@@ -62,7 +63,8 @@ pub struct Stage {
 
 impl Stage {
     /// Starts servers and creates workspaces. Writes nothing to a cluster that existed before.
-    pub async fn open(service: Option<&Path>) -> anyhow::Result<Self> {
+    pub async fn open(service: Option<&Path>, beside_others: bool) -> anyhow::Result<Self> {
+        let run = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
         let kcp = embedded::start(Mode::Kcp, &[PROVIDER.1, CONSUMER.1]).await?;
         let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None)?)?;
         for (path, user) in [PROVIDER, CONSUMER] {
@@ -84,12 +86,14 @@ impl Stage {
                 let client = server.client();
                 let about = || format!("cannot read the cluster of --service-kubeconfig {}", file.display());
                 let has_crd = client.get(&crds(), None, &agent_crd()?.0).await.with_context(about)?.is_some();
+                if !beside_others {
+                    rivals::refuse_others(&client, &run, has_crd).await?;
+                }
                 let found = client.list(&namespaces(), None, &ListOptions::default()).await.with_context(about)?;
                 let before = found.iter().filter_map(|one| one["metadata"]["name"].as_str()).map(str::to_owned);
                 (Cluster::Existing { before: before.collect(), has_crd }, server)
             }
         };
-        let run = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
         let applier = Applier { service: server.client(), consumer, run };
         Ok(Self { kcp, cluster, server, applier, agent: None, provider })
     }

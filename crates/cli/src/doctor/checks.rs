@@ -1,7 +1,9 @@
 //! The checks: small pure functions over the facts.
 
+mod agents;
 mod consumers;
 mod export;
+mod leftovers;
 mod naming;
 mod published;
 mod rights;
@@ -9,7 +11,7 @@ pub(crate) mod servers;
 
 use serde::Serialize;
 
-use super::facts::Facts;
+use super::facts::{Facts, Tool};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -48,6 +50,13 @@ impl Finding {
         Self { severity: Severity::Red, ..Self::green(text) }
     }
 
+    /// A command for kubectl, with a note on who must run it.
+    fn by(self, tool: &Tool, line: &str) -> Self {
+        let noted = tool.note.as_ref().is_none_or(|note| self.fix.contains(note));
+        let told = if noted { self } else { self.fix(tool.note.clone().unwrap_or_default()) };
+        told.fix(format!("{} {line}", tool.kubectl))
+    }
+
     pub(crate) fn fix(mut self, line: impl Into<String>) -> Self {
         self.fix.extend(line.into().lines().map(str::to_owned));
         self
@@ -63,7 +72,7 @@ pub struct Check {
 }
 
 /// All checks, in the order in which things must work.
-pub const CHECKS: [Check; 13] = [
+pub const CHECKS: [Check; 15] = [
     Check { name: "Service cluster", run: servers::service },
     Check { name: "kcp", run: servers::kcp },
     Check { name: "Clocks", run: servers::clocks },
@@ -76,5 +85,7 @@ pub const CHECKS: [Check; 13] = [
     Check { name: "Published resources", run: published::published },
     Check { name: "Names of copies", run: naming::naming },
     Check { name: "Consumers", run: consumers::consumers },
-    Check { name: "Other agents", run: export::others },
+    Check { name: "Agents", run: agents::agents },
+    Check { name: "Leftovers in the export", run: leftovers::export },
+    Check { name: "Copies", run: leftovers::copies },
 ];

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use carrick_client::Error;
-use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ApiExportEndpointSlice, ApiResourceSchema};
+use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ApiExportEndpointSlice, ApiResourceSchema, PermissionClaim};
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::Value;
 
-use super::right::NeededRight;
+use super::right::{NeededRight, RightScope};
 
 /// Everything that is known.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +47,45 @@ pub struct Facts {
     pub now: i64,
     /// What tells the service cluster apart from others; empty if that is not known.
     pub cluster: String,
+    /// Rights that nobody needs but whoever wants to fix something.
+    pub powers: Vec<CheckedRight>,
+    /// Claims of the export that nothing published needs.
+    pub unneeded_claims: Vec<PermissionClaim>,
+    /// Copies of published kinds, as far as both sides could be listed.
+    pub copies: Vec<KindCopies>,
+}
+
+/// The copies of one published kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KindCopies {
+    /// The resource on the service cluster, as kubectl wants it.
+    pub resource: String,
+    /// The copies.
+    pub copies: Vec<KnownCopy>,
+}
+
+/// One copy on the service cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownCopy {
+    /// Its namespace; empty for cluster-wide kinds.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The agent that made it.
+    pub agent: String,
+    /// The order it was made for: workspace, namespace and name.
+    pub order: String,
+    /// Whether that order exists.
+    pub has_order: bool,
+}
+
+/// How to run kubectl for a fix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// The command, up to the verb.
+    pub kubectl: String,
+    /// Who must run it, if it is not whoever runs the doctor.
+    pub note: Option<String>,
 }
 
 /// What was said on the command line.
@@ -213,6 +252,37 @@ impl Facts {
     /// PublishedResources, as far as they could be read.
     pub fn published(&self) -> &[Published] {
         self.published.as_ref().and_then(|read| read.as_deref().ok()).unwrap_or_default()
+    }
+
+    /// kubectl to change a resource: with the given kubeconfig if that may do it, else for somebody who may.
+    pub fn tool(&self, place: RightScope, resource: &str) -> Tool {
+        let is_it = |right: &&CheckedRight| right.need.place == place && right.need.resource == resource;
+        let may = self.powers.iter().find(is_it).is_some_and(|right| right.denied.as_ref().is_ok_and(Vec::is_empty));
+        if may {
+            let kubectl = match place {
+                RightScope::Service => self.kubectl(),
+                RightScope::Slice => self.kcp_kubectl(&self.kcp.url),
+                RightScope::Export => self.kcp_kubectl(&self.export_url),
+            };
+            return Tool { kubectl, note: None };
+        }
+        self.admin_tool(place)
+    }
+
+    /// kubectl for somebody else, with a kubeconfig of their own.
+    pub fn admin_tool(&self, place: RightScope) -> Tool {
+        let url = match place {
+            RightScope::Service => {
+                let whose = if self.service.url.is_empty() { "the service cluster" } else { self.service.url.as_str() };
+                let note = Some(format!("# with a kubeconfig of an administrator of {whose}:"));
+                return Tool { kubectl: "kubectl".to_owned(), note };
+            }
+            RightScope::Slice => &self.kcp.url,
+            RightScope::Export => &self.export_url,
+        };
+        let workspace = carrick_kcp::url::workspace(url).unwrap_or("the workspace");
+        let note = Some(format!("# with a kcp kubeconfig of an administrator of {workspace}:"));
+        Tool { kubectl: format!("kubectl --server {url}"), note }
     }
 
     /// kubectl for the service cluster.

@@ -1,5 +1,7 @@
 //! Asks both servers, once. Nothing is written: access reviews are queries, although they are sent by POST.
 
+mod copies;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,16 +19,18 @@ use super::facts::{
 };
 use super::needs;
 use super::right::{NeededRight, RightScope};
+use crate::agent_flags::Identified;
 
 /// How many access reviews are sent at once.
 const AT_ONCE: usize = 16;
 
 /// Gathers everything that the checks need.
-pub async fn gather(options: &Options, patience: Duration) -> Facts {
+pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
+    let options = &agent.options;
     let asked = AgentArguments {
         kubeconfig: options.kubeconfig.clone(),
         kcp_kubeconfig: options.kcp_kubeconfig.clone(),
-        slice: options.apiexportendpointslice_ref.clone(),
+        slice: slice(options).to_owned(),
         namespace: options.namespace.clone(),
         agent_name: options.agent_name.clone(),
     };
@@ -38,15 +42,31 @@ pub async fn gather(options: &Options, patience: Duration) -> Facts {
     let (service, kcp_access) =
         tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
     (facts.service, facts.kcp) = (service, kcp_access);
-    if let (Ok(local), ServerAnswer::Works) = (&local, &facts.service.answer) {
-        Box::pin(patient.look_at_service(local, &options.published_resource_selector, &mut facts)).await;
-    }
+    let mut consumers = Vec::new();
     if let (Ok(kcp), ServerAnswer::Works, Ok(_)) =
         (&kcp, &facts.kcp.answer, carrick_kcp::url::workspace(&facts.kcp.url))
     {
-        patient.look_at_kcp(kcp, &mut facts).await;
+        consumers = patient.look_at_kcp(kcp, &mut facts).await;
+    }
+    if let (Ok(local), ServerAnswer::Works) = (&local, &facts.service.answer) {
+        let client = local.client();
+        facts.cluster = patient.within(cluster_id(&client)).await.unwrap_or_default();
+        if let (Some(export), false) = (facts.export.object(), agent.is_named) {
+            let name = explain::agent_of(export, &facts.cluster);
+            facts.asked.agent_name = name.unwrap_or(facts.asked.agent_name);
+        }
+        let selector = &options.published_resource_selector;
+        Box::pin(patient.look_at_service(local, selector, &consumers, &mut facts)).await;
     }
     facts
+}
+
+/// The slice; kcp names it like the export.
+fn slice(options: &Options) -> &str {
+    match options.apiexportendpointslice_ref.as_str() {
+        "" => &options.apiexport_ref,
+        slice => slice,
+    }
 }
 
 /// Sends requests with a time limit.
@@ -109,7 +129,7 @@ impl TimedRequests {
         access
     }
 
-    async fn look_at_service(&self, local: &Server, selector: &str, facts: &mut Facts) {
+    async fn look_at_service(&self, local: &Server, selector: &str, consumers: &[Client], facts: &mut Facts) {
         let client = local.client();
         let crds = Resource::cluster_wide(
             "apiextensions.k8s.io",
@@ -126,12 +146,15 @@ impl TimedRequests {
             self.get(&client, &namespaces, None, &own),
             self.get(&client, &leases, Some(&own), &lease),
         );
-        facts.cluster = self.within(cluster_id(&client)).await.unwrap_or_default();
         if facts.crd.object().is_some() {
-            facts.published = Some(self.published(local, &client, selector, &facts.asked.agent_name).await);
+            facts.published = Some(self.published(local, &client, selector, consumers, facts).await);
         }
         let needs = needs::on_the_service_cluster(&facts.asked, facts.published());
-        facts.rights.extend(self.review(&client, needs).await);
+        // Those of the service cluster come first.
+        let rights = self.review(&client, needs).await;
+        facts.rights.splice(0..0, rights);
+        let powers = needs::for_fixes().into_iter().filter(|need| need.place == RightScope::Service).collect();
+        facts.powers.extend(self.review(&client, powers).await);
     }
 
     async fn published(
@@ -139,8 +162,10 @@ impl TimedRequests {
         local: &Server,
         client: &Client,
         selector: &str,
-        agent_name: &str,
+        consumers: &[Client],
+        facts: &mut Facts,
     ) -> Result<Vec<Published>, String> {
+        let agent_name = facts.asked.agent_name.clone();
         let resource = Resource::cluster_wide(
             carrick_syncagent::api::GROUP,
             carrick_syncagent::api::VERSION,
@@ -152,14 +177,25 @@ impl TimedRequests {
             ..ListOptions::default()
         };
         let objects = self.within(client.list(&resource, None, &options)).await.map_err(|error| error.to_string())?;
-        let catalog = explain::catalog(local, selector, agent_name, self.limit).await;
+        let catalog = explain::catalog(local, selector, &agent_name, self.limit).await;
         let catalog = catalog.map_err(|error| error.to_string())?;
+        let export = facts.export.object().cloned().unwrap_or_default();
+        let doubts = tokio::time::timeout(self.limit, explain::doubts(client, &export, &agent_name, &catalog)).await;
+        let mut doubts = doubts.unwrap_or_default();
+        if facts.export.object().is_some() {
+            facts.unneeded_claims = explain::unneeded_claims(&export, &catalog);
+        }
+        let all_answer = facts.endpoints.iter().all(|endpoint| endpoint.answer == ServerAnswer::Works);
+        if !consumers.is_empty() && all_answer {
+            let copies = copies::copies(&catalog, &agent_name, client, consumers);
+            facts.copies = tokio::time::timeout(self.limit, copies).await.unwrap_or_default();
+        }
         let published = objects.into_iter().map(|object| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let entry = catalog.entries.get(&name);
             Published {
                 problem: catalog.problems.get(&name).map(|problem| problem.message.clone()),
-                doubts: entry.map(|entry| entry.doubts.clone()).unwrap_or_default(),
+                doubts: doubts.remove(&name).unwrap_or_default(),
                 pr: catalog.resources.get(&name).cloned(),
                 crd: entry.map(|entry| entry.crd.clone()),
                 schema: entry.map(|entry| entry.schema_name.clone()),
@@ -170,24 +206,29 @@ impl TimedRequests {
         Ok(published.collect())
     }
 
-    async fn look_at_kcp(&self, kcp: &Server, facts: &mut Facts) {
+    /// Looks around in kcp; returns a client for all workspaces of each endpoint.
+    async fn look_at_kcp(&self, kcp: &Server, facts: &mut Facts) -> Vec<Client> {
         let client = kcp.client();
         let everything = ListOptions::default();
         facts.slice = Lookup::of(self.within(client.get_kcp(&facts.asked.slice)).await);
         let Some(slice) = facts.slice.object() else {
             let all: Vec<ApiExportEndpointSlice> = self.within(client.list_kcp(&everything)).await.unwrap_or_default();
             facts.slices = all.into_iter().map(|slice| slice.metadata.name).collect();
-            return;
+            return Vec::new();
         };
         let (path, export) = (slice.spec.export.path.clone(), slice.spec.export.name.clone());
         let urls: Vec<String> = slice.urls().map(str::to_owned).collect();
 
         let url = if path.is_empty() { Ok(kcp.url().to_owned()) } else { carrick_kcp::url::retarget(kcp.url(), &path) };
-        let Ok(workspace) = url.map_err(drop).and_then(|url| kcp.at_url(&url).map_err(drop)) else { return };
+        let Ok(workspace) = url.map_err(drop).and_then(|url| kcp.at_url(&url).map_err(drop)) else {
+            return Vec::new();
+        };
         workspace.url().clone_into(&mut facts.export_url);
         facts.export = Lookup::of(self.within(workspace.get_kcp(&export)).await);
         facts.schemas = self.within(workspace.metadata_only().list_kcp(&everything)).await.unwrap_or_default();
 
+        let everywhere = |url: &String| kcp.at_url(&carrick_kcp::url::in_endpoint(url, "*")).ok();
+        let consumers = urls.iter().filter_map(everywhere).collect();
         for url in urls {
             let (answer, bindings) = self.endpoint(kcp, &url).await;
             facts.bindings.extend(bindings);
@@ -197,6 +238,11 @@ impl TimedRequests {
             needs::in_kcp(&facts.asked.slice, &export).into_iter().partition(|need| need.place == RightScope::Slice);
         facts.rights.extend(self.review(&client, at_slice).await);
         facts.rights.extend(self.review(&workspace, at_export).await);
+        for (place, client) in [(RightScope::Slice, &client), (RightScope::Export, &workspace)] {
+            let powers = needs::for_fixes().into_iter().filter(|need| need.place == place).collect();
+            facts.powers.extend(self.review(client, powers).await);
+        }
+        consumers
     }
 
     /// Whether an endpoint answers, and the bindings it knows.

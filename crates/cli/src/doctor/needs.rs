@@ -96,6 +96,19 @@ pub fn in_kcp(slice: &str, export: &str) -> Vec<NeededRight> {
     ]
 }
 
+/// What fixes change, and who may.
+pub fn for_fixes() -> Vec<NeededRight> {
+    let fix = |place, group: &str, resource: &str, verbs| NeededRight::new(place, group, resource, verbs, "");
+    vec![
+        fix(RightScope::Service, "apiextensions.k8s.io", "customresourcedefinitions", &["create", "patch"]),
+        fix(RightScope::Service, "", "namespaces", &["create"]),
+        fix(RightScope::Service, "syncagent.kcp.io", "publishedresources", &["create", "update", "patch"]),
+        fix(RightScope::Slice, "apis.kcp.io", "apiexports", &["create", "patch"]),
+        fix(RightScope::Slice, "apis.kcp.io", "apiexportendpointslices", &["delete"]),
+        fix(RightScope::Export, "apis.kcp.io", "apiexports", &["create", "patch"]),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -8,6 +8,10 @@ use serde::Serialize;
 
 use super::checks::{CHECKS, Finding, Severity};
 use super::facts::Facts;
+use super::wrap;
+
+/// How wide a line may be.
+const WIDTH: usize = 100;
 
 /// All findings.
 #[derive(Debug, Serialize)]
@@ -24,11 +28,6 @@ struct ReportedFinding {
     check: &'static str,
     #[serde(flatten)]
     finding: Finding,
-}
-
-/// Whether to print in colours.
-pub fn colours() -> bool {
-    console::colors_enabled() && std::env::var_os("NO_COLOR").is_none()
 }
 
 impl Report {
@@ -76,8 +75,12 @@ impl Report {
                 Severity::Amber => style("!").yellow().bold(),
                 Severity::Red => style("✗").red().bold(),
             };
-            let _ = writeln!(text, "  {} {what}", mark.force_styling(colours));
-            for line in fix {
+            for (at, line) in wrap::text(what, WIDTH - 4).iter().enumerate() {
+                let lead =
+                    if at == 0 { format!("  {}", mark.clone().force_styling(colours)) } else { "   ".to_owned() };
+                let _ = writeln!(text, "{lead} {line}");
+            }
+            for line in fix.iter().flat_map(|line| wrap::command(line, WIDTH - 6)) {
                 let _ = writeln!(text, "      {}", style(line).cyan().force_styling(colours));
             }
         }

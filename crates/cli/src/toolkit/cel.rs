@@ -1,13 +1,13 @@
 //! `carrick toolkit cel`.
 
 use carrick_cel::{CompileError, Mutation};
+use carrick_syncagent::rules::suggest;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::batch::{self, Answer};
 use super::complaint::Complaint;
 use super::source;
-use super::suggest;
 use super::text::Text;
 
 /// Evaluate the CEL expression of a mutation.

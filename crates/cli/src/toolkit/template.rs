@@ -1,5 +1,6 @@
 //! `carrick toolkit template`.
 
+use carrick_syncagent::rules::suggest;
 use carrick_template::{CompileError, RenderError, Template};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -7,7 +8,6 @@ use serde_json::{Map, Value, json};
 use super::batch::{self, Answer};
 use super::complaint::Complaint;
 use super::source;
-use super::suggest;
 use super::text::Text;
 
 /// Render a Go template with the functions of sprig.

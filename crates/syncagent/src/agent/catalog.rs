@@ -22,7 +22,7 @@ mod kinds;
 mod watch;
 
 pub use definition::Definition;
-pub use entry::{Catalog, CatalogEntry, Problem, Refused};
+pub use entry::{Catalog, CatalogEntry, KeptStatus, Problem, Refused};
 
 pub(crate) use definition::fetch as fetch_crd;
 pub(crate) use kinds::describe;

@@ -139,15 +139,17 @@ impl Dashboard {
         let places = self.places.lock().clone();
         let (export, workspace) = places.unwrap_or_default();
         let leading = numbers.find("leader_election_master_status").map(|leads| leads > 0.5);
-        let mut workspaces: BTreeMap<String, usize> = BTreeMap::new();
+        let mut workspaces: BTreeMap<String, (Option<String>, usize)> = BTreeMap::new();
         for orders in self.orders.all().values() {
             for (cluster, count) in orders.workspaces() {
-                *workspaces.entry(cluster).or_default() += count;
+                let path = orders.path(&cluster);
+                let entry = workspaces.entry(cluster).or_default();
+                *entry = (path.or(entry.0.take()), entry.1 + count);
             }
         }
         let workspaces: Vec<Value> = workspaces
             .into_iter()
-            .map(|(cluster, objects)| json!({ "cluster": cluster, "objects": objects }))
+            .map(|(cluster, (path, objects))| json!({ "cluster": cluster, "path": path, "objects": objects }))
             .collect();
         json!({
             "agent": {
@@ -180,7 +182,7 @@ impl Dashboard {
         let each = catalog.resources.iter().map(|(name, pr)| {
             let conditions = pr.status.conditions.iter().map(|condition| {
                 let of = |key: &str| condition.0[key].clone();
-                json!({ "type": of("type"), "status": of("status"), "message": of("message") })
+                json!({ "type": of("type"), "status": of("status"), "reason": of("reason"), "message": of("message") })
             });
             json!({
                 "name": name,
@@ -189,7 +191,7 @@ impl Dashboard {
                 "schema": pr.status.resource_schema_name,
                 "conditions": conditions.collect::<Vec<_>>(),
                 "problem": catalog.problems.get(name).map(|problem| problem.message.clone()),
-                "failing": troubles.get(name),
+                "failing": troubles.get(name).and_then(|report| report.failing.clone()),
                 "sources": count("sync_agent_source_objects", name),
                 "copies": count("sync_agent_synced_objects", name),
                 "orphans": count("sync_agent_orphaned_copies", name),

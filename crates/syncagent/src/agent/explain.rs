@@ -3,22 +3,23 @@
 //! The catalog, the fleets and the decisions are those of a running agent; only the steps are recorded instead of sent, and the clients
 //! refuse to write.
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod error;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_client::{Error, Server};
-use carrick_kcp::apis::v1alpha1::ApiExport;
+use carrick_client::{Client, Server};
+use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
-use serde::Serialize;
-use thiserror::Error;
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog};
 use super::config::AgentConfig;
-use super::connect::{self, ConnectError, Places};
+use super::connect::{self, Places};
 use super::events::Recorder;
 use super::export::{owner, published};
 use super::health::Health;
@@ -26,12 +27,14 @@ use super::metrics::Metrics;
 use super::objects::explain::{Plans, plan_all};
 use super::schemas::Chosen;
 use super::timing::Timing;
-use super::{keeper, objects};
-use crate::api::{AGENT_NAME, KEEPER};
-use crate::decide::Explanation;
+use super::{keeper, objects, rights};
+use crate::api::{AGENT_NAME, KEEPER, PublishedResource};
 use crate::rules::AgentDefaults;
 use crate::rules::export::apply;
 use crate::rules::keeper::{Keeper, Keeping, decide};
+
+pub use error::ExplainError;
+pub use report::{Explained, Published, Report};
 
 /// What to explain.
 #[derive(Debug, Clone)]
@@ -42,117 +45,21 @@ pub struct Question {
     pub workspace: Option<String>,
     /// Only this object: `namespace/name`, or `name`.
     pub object: Option<String>,
+    /// Ask as the agent that keeps the export for this service cluster, if there is one, whatever the configuration calls it.
+    pub as_keeper: bool,
     /// How long to wait for servers.
     pub patience: Duration,
 }
 
 impl Default for Question {
     fn default() -> Self {
-        Self { published_resource: None, workspace: None, object: None, patience: Duration::from_secs(30) }
+        let patience = Duration::from_secs(30);
+        Self { published_resource: None, workspace: None, object: None, as_keeper: false, patience }
     }
 }
 
-/// Why nothing can be explained.
-#[derive(Debug, Error)]
-pub enum ExplainError {
-    /// The slice or the export cannot be found.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// PublishedResources or CRDs cannot be read.
-    #[error("cannot read what is published within {} s: {problem}", .patience.as_secs())]
-    Catalog {
-        /// How long it was tried.
-        patience: Duration,
-        /// What does not work.
-        problem: String,
-    },
-    /// Something in the export's workspace cannot be read.
-    #[error("cannot read {what} in the workspace of the APIExport: {source}")]
-    Read {
-        /// What was to be read.
-        what: String,
-        /// What the server said.
-        source: Box<Error>,
-    },
-    /// There is no such PublishedResource.
-    #[error("there is no PublishedResource {name:?} here{}", there_are(.known))]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// Those that are there.
-        known: Vec<String>,
-    },
-    /// There is no such object.
-    #[error("no object {object} is offered{}; see what is there with `carrick explain` and no object", place(.workspace.as_deref()))]
-    NoObject {
-        /// The object asked for.
-        object: String,
-        /// The workspace asked for.
-        workspace: Option<String>,
-    },
-}
-
-fn there_are(names: &[String]) -> String {
-    if names.is_empty() { "; there is none at all".to_owned() } else { format!("; there are {}", names.join(", ")) }
-}
-
-fn place(workspace: Option<&str>) -> String {
-    workspace.map(|workspace| format!(" in workspace {workspace}")).unwrap_or_default()
-}
-
-/// What would be done.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// Name of the APIExport.
-    pub export: String,
-    /// What would be written into it, in words.
-    pub export_changes: Vec<String>,
-    /// One for each PublishedResource.
-    pub published_resources: Vec<Published>,
-    /// Why something may be missing.
-    pub incomplete: Option<String>,
-}
-
-/// What would be done for one PublishedResource.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Published {
-    /// Its name.
-    pub name: String,
-    /// What is wrong with it.
-    pub problem: Option<String>,
-    /// What is doubtful about its rules although they are valid.
-    pub doubts: Vec<String>,
-    /// Name of its schema.
-    pub schema: Option<String>,
-    /// Whether the schema exists in kcp.
-    pub schema_exists: bool,
-    /// Why its objects are left alone, if they are.
-    pub idle: Option<String>,
-    /// Consumers' objects.
-    pub objects: Vec<Explained>,
-}
-
-/// What would be done for one object.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Explained {
-    /// Logical cluster.
-    pub cluster: String,
-    /// Path of the workspace, if it is known.
-    pub workspace: Option<String>,
-    /// Namespace and name.
-    pub object: String,
-    /// What is wrong.
-    pub error: Option<String>,
-    /// What would be done.
-    #[serde(flatten)]
-    pub plan: Option<Explanation>,
-}
-
 /// Decides once for everything and returns what the agent would do.
-pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report, ExplainError> {
+pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Report, ExplainError> {
     let local = config.local.read_only();
     let kcp = config.kcp.read_only();
     let health = Arc::new(Health::default());
@@ -162,6 +69,11 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
     let Some(places) = connect::connect(&kcp, &config.slice, true, &part, &stop).await? else {
         return Err(ExplainError::Catalog { patience: question.patience, problem: "told to stop".to_owned() });
     };
+    let export = read_export(&places).await?;
+    let cluster = keeper::cluster_id(&local.client()).await.unwrap_or_default();
+    if question.as_keeper {
+        config.agent_name = agent_of(&export, &cluster).unwrap_or(config.agent_name);
+    }
     let setup = catalog::Setup {
         local: local.client(),
         selector: config.selector.clone(),
@@ -173,11 +85,11 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         && !catalog.resources.contains_key(name)
         && !catalog.problems.contains_key(name)
     {
-        let known = catalog.resources.keys().cloned().collect();
+        let known = catalog.resources.keys().chain(catalog.problems.keys()).cloned().collect::<BTreeSet<_>>();
+        let known = known.into_iter().collect();
         return Err(ExplainError::Unknown { name: name.clone(), known });
     }
-    let export = read_export(&places).await?;
-    let keeping = keeping(&config, &local, &export, &catalog).await;
+    let keeping = keeping(&config, cluster, &export, &catalog);
     catalog.others = keeping.others;
     let mut served = Catalog { others: catalog.others.clone(), ..copied(&catalog) };
     let blocked: BTreeMap<String, String> = keeper::blocked(&catalog, &keeping.blocked, &config.agent_name).collect();
@@ -185,7 +97,8 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         served.entries.remove(name);
         served.resources.remove(name);
     }
-    let (export_changes, doubts) = export_changes(&export, &config.agent_name, &served);
+    let export_changes = export_changes(&export, &config.agent_name, &served);
+    let doubts = doubts(&local.client(), &export, &config.agent_name, &served).await;
     if let Some(name) = &question.published_resource {
         catalog.entries.retain(|entry, _| entry == name);
         catalog.resources.retain(|entry, _| entry == name);
@@ -214,6 +127,11 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         granted: watch::Sender::default().subscribe(),
     };
     let plans = plan_all(context, &served, question.patience).await;
+    if let Some(workspace) = &question.workspace
+        && plans.problem.is_none()
+    {
+        question.check_workspace(workspace, &plans)?;
+    }
     let mut published_resources = Vec::new();
     for name in catalog.resources.keys().chain(catalog.problems.keys()) {
         if published_resources.iter().any(|it: &Published| it.name == *name) {
@@ -222,12 +140,20 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         let mut described = describe(name, &catalog, &places, &plans, question).await?;
         described.doubts.extend(doubts.get(name).into_iter().flatten().cloned());
         described.idle = blocked.get(name).cloned().or(described.idle);
+        if described.idle.is_none() && !served.entries.contains_key(name) {
+            described.idle = Some("there are no rules for them until that is put right".to_owned());
+        }
         published_resources.push(described);
     }
     if let (Some(object), true) = (&question.object, published_resources.iter().all(|it| it.objects.is_empty())) {
-        return Err(ExplainError::NoObject { object: object.clone(), workspace: question.workspace.clone() });
+        let idle = published_resources.iter().filter_map(|it| {
+            Some(format!("PublishedResource {}: {}", it.name, it.problem.as_ref().or(it.idle.as_ref())?))
+        });
+        let idle = idle.collect();
+        return Err(ExplainError::NoObject { object: object.clone(), workspace: question.workspace.clone(), idle });
     }
-    Ok(Report { export: places.export_name, export_changes, published_resources, incomplete: plans.problem })
+    let agent = config.agent_name;
+    Ok(Report { agent, export: places.export_name, export_changes, published_resources, incomplete: plans.problem })
 }
 
 /// What an agent of that name would find to publish on a service cluster.
@@ -280,7 +206,7 @@ fn copied(catalog: &Catalog) -> Catalog {
         entries: catalog.entries.clone(),
         resources: catalog.resources.clone(),
         problems: catalog.problems.clone(),
-        conditions: catalog.conditions,
+        kept: catalog.kept,
         ..Catalog::default()
     }
 }
@@ -292,21 +218,44 @@ async fn read_export(places: &Places) -> Result<ApiExport, ExplainError> {
     Ok(export.unwrap_or_default())
 }
 
+/// The agent that keeps an export for a service cluster, as far as the export tells.
+pub fn agent_of(export: &ApiExport, cluster: &str) -> Option<String> {
+    let recorded = crate::rules::keeper::read(export.metadata.annotation(KEEPER));
+    crate::rules::keeper::agent_of(&recorded, export.metadata.annotation(AGENT_NAME), cluster)
+}
+
 /// Who keeps what of the export, as an agent with this configuration would see it.
-async fn keeping(config: &AgentConfig, local: &Server, export: &ApiExport, catalog: &Catalog) -> Keeping {
-    let cluster = keeper::cluster_id(&local.client()).await.unwrap_or_default();
+fn keeping(config: &AgentConfig, cluster: String, export: &ApiExport, catalog: &Catalog) -> Keeping {
     let me = Keeper { agent: config.agent_name.clone(), cluster, ..Keeper::default() };
     let now = jiff::Timestamp::now().as_millisecond();
     let recorded = crate::rules::keeper::read(export.metadata.annotation(KEEPER));
     decide(&recorded, &me, &keeper::wants(catalog), (now, config.timing.into(), config.take_over))
 }
 
-/// What would be written into the APIExport, and what is doubtful about related resources.
-fn export_changes(
+/// What is doubtful about valid rules, by PublishedResource, before there is any object: what a running agent reports as well.
+pub async fn doubts(
+    local: &Client,
     export: &ApiExport,
     agent_name: &str,
     catalog: &Catalog,
-) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
+) -> BTreeMap<String, Vec<String>> {
+    let mut doubts: BTreeMap<String, Vec<String>> =
+        catalog.entries.iter().map(|(name, entry)| (name.clone(), entry.doubts.clone())).collect();
+    let in_kcp = apply(export, owner(export, agent_name, catalog), &published(catalog, &Chosen::new())).doubts;
+    for (name, more) in rights::unserved(local, catalog).await.into_iter().chain(in_kcp) {
+        doubts.entry(name).or_default().extend(more);
+    }
+    doubts.retain(|_, doubts| !doubts.is_empty());
+    doubts
+}
+
+/// Claims of the export that nothing in the catalog needs.
+pub fn unneeded_claims(export: &ApiExport, catalog: &Catalog) -> Vec<PermissionClaim> {
+    crate::rules::export::unneeded_claims(export, &published(catalog, &Chosen::new()))
+}
+
+/// What would be written into the APIExport.
+fn export_changes(export: &ApiExport, agent_name: &str, catalog: &Catalog) -> Vec<String> {
     let change = apply(export, owner(export, agent_name, catalog), &published(catalog, &Chosen::new()));
     let mut changes = Vec::new();
     let foreign = |owner: &&str| *owner != agent_name && !catalog.others.contains(*owner);
@@ -326,7 +275,7 @@ fn export_changes(
     if changes.is_empty() && change.changed {
         changes.push(format!("note that agent {agent_name} keeps it"));
     }
-    (changes, change.doubts)
+    changes
 }
 
 async fn describe(
@@ -337,8 +286,11 @@ async fn describe(
     question: &Question,
 ) -> Result<Published, ExplainError> {
     let entry = catalog.entries.get(name);
-    let problem = catalog.problems.get(name).map(|problem| problem.message.clone());
     let resource = catalog.resources.get(name);
+    let problem = catalog
+        .problems
+        .get(name)
+        .map(|problem| resource.and_then(|pr| told_problem(pr)).unwrap_or_else(|| problem.message.clone()));
     let offered = entry.filter(|entry| resource.is_none_or(|pr| entry.is_publishable(pr)));
     let schema = offered.map(|entry| entry.schema_name.clone());
     let schema_exists = match &schema {
@@ -364,76 +316,57 @@ async fn describe(
     let objects = plans.by_object.iter().filter(|((published, _), _)| published == name);
     let objects = objects.map(|((_, key), outcome)| Explained {
         cluster: key.cluster.to_string(),
-        workspace: plans.paths.get(&*key.cluster).cloned(),
+        workspace: plans.workspaces.get(&*key.cluster).cloned().flatten(),
         object: if key.namespace.is_empty() { key.name.to_string() } else { format!("{}/{}", key.namespace, key.name) },
         error: outcome.as_ref().err().cloned(),
         plan: outcome.as_ref().ok().cloned(),
     });
     let objects = objects.filter(|object| question.concerns(object)).collect();
-    let doubts = entry.map(|entry| entry.doubts.clone()).unwrap_or_default();
+    // Those of all PublishedResources are found out together.
+    let doubts = Vec::new();
     let (name, idle) = (name.to_owned(), idle.map(str::to_owned));
-    Ok(Published { name, problem, doubts, schema, schema_exists, idle, objects })
+    let reported = resource.map(|pr| reported(pr)).unwrap_or_default();
+    Ok(Published { name, problem, doubts, schema, schema_exists, idle, reported, objects })
+}
+
+/// What a running agent has reported about a PublishedResource in its present generation, and nobody else can know: it may have rules that
+/// cannot be read any more, and other rights than whoever asks.
+fn reported(pr: &PublishedResource) -> Vec<String> {
+    let told = pr.status.conditions.iter().map(|condition| &condition.0);
+    let told = told.filter(|told| told["observedGeneration"] == pr.metadata.generation);
+    let telling = told.filter(|told| match told["type"].as_str() {
+        Some("Syncing") => told["reason"] == "EarlierRules",
+        Some("RightsGranted" | "ObjectsSynced") => told["status"] == "False" && told["reason"] != "NotSyncing",
+        _ => false,
+    });
+    telling.map(|told| format!("{}: {}", word(&told["type"]), word(&told["message"]))).collect()
+}
+
+/// What is wrong with the rules in the words of a running agent, which knows what it does meanwhile.
+fn told_problem(pr: &PublishedResource) -> Option<String> {
+    let mut told = pr.status.conditions.iter().map(|condition| &condition.0);
+    let valid = told.find(|told| told["type"] == "RulesValid" && told["status"] == "False")?;
+    (valid["observedGeneration"] == pr.metadata.generation).then(|| word(&valid["message"]).to_owned())
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 impl Question {
+    /// Whether a consumer has that workspace.
+    fn check_workspace(&self, workspace: &String, plans: &Plans) -> Result<(), ExplainError> {
+        let is_it =
+            |(cluster, path): (&String, &Option<String>)| cluster == workspace || path.as_ref() == Some(workspace);
+        if plans.workspaces.iter().any(is_it) {
+            return Ok(());
+        }
+        let known = plans.workspaces.iter().map(|(cluster, path)| path.as_ref().unwrap_or(cluster).clone()).collect();
+        Err(ExplainError::NoWorkspace { workspace: workspace.clone(), known })
+    }
+
     fn concerns(&self, object: &Explained) -> bool {
         let here = |workspace: &String| object.workspace.as_ref() == Some(workspace) || object.cluster == *workspace;
         self.workspace.as_ref().is_none_or(here) && self.object.as_ref().is_none_or(|wanted| object.object == *wanted)
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "APIExport {}", self.export)?;
-        match self.export_changes.as_slice() {
-            [] => writeln!(f, "  is up to date")?,
-            changes => changes.iter().try_for_each(|change| writeln!(f, "  would {change}"))?,
-        }
-        for published in &self.published_resources {
-            write!(f, "\n{published}")?;
-        }
-        if self.published_resources.is_empty() {
-            writeln!(f, "\nThere is no PublishedResource.")?;
-        }
-        if let Some(problem) = &self.incomplete {
-            writeln!(f, "\nIncomplete: {problem}")?;
-        }
-        writeln!(f, "\nNothing was written.")
-    }
-}
-
-impl fmt::Display for Published {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "PublishedResource {}", self.name)?;
-        if let Some(problem) = &self.problem {
-            writeln!(f, "  problem: {problem}")?;
-        }
-        self.doubts.iter().try_for_each(|doubt| writeln!(f, "  doubtful: {doubt}"))?;
-        match &self.schema {
-            Some(schema) if self.schema_exists => writeln!(f, "  schema {schema} exists")?,
-            Some(schema) => writeln!(f, "  schema {schema} would be created")?,
-            None => {}
-        }
-        if let Some(idle) = &self.idle {
-            return writeln!(f, "  objects are left alone: {idle}");
-        }
-        let steps = |object: &&Explained| object.plan.as_ref().is_none_or(|plan| !plan.steps.is_empty());
-        let busy = self.objects.iter().filter(steps).count();
-        let noun = if self.objects.len() == 1 { "object" } else { "objects" };
-        writeln!(f, "  {} {noun}, {busy} with something to do", self.objects.len())?;
-        self.objects.iter().try_for_each(|object| write!(f, "{object}"))
-    }
-}
-
-impl fmt::Display for Explained {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.workspace.as_deref().unwrap_or(&self.cluster);
-        write!(f, "  {place} {}: ", self.object)?;
-        if let Some(error) = &self.error {
-            writeln!(f, "error: {error}")?;
-        }
-        let Some(plan) = &self.plan else { return Ok(()) };
-        writeln!(f, "{}", plan.why)?;
-        plan.steps.iter().enumerate().try_for_each(|(number, step)| writeln!(f, "    {}. {step}", number + 1))
     }
 }

@@ -212,7 +212,7 @@ impl Verdict {
             entries: catalog.entries.clone(),
             resources: catalog.resources.clone(),
             problems: catalog.problems.clone(),
-            conditions: catalog.conditions,
+            kept: catalog.kept,
             refused: BTreeMap::new(),
             awaited: BTreeMap::new(),
             elsewhere: self.elsewhere.clone(),

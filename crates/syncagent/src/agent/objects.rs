@@ -44,7 +44,7 @@ mod uses;
 
 use carrick_multicluster::Pace;
 
-pub(crate) use context::{CONTROLLER, Context, Troubles};
+pub(crate) use context::{CONTROLLER, Context, ObjectsReport, Troubles};
 pub(crate) use manager::run;
 pub(crate) use progress::AllOrders;
 

@@ -189,6 +189,19 @@ impl Answers {
     }
 }
 
+/// Related kinds that the service cluster does not serve, by PublishedResource; those it does not tell about are left out.
+pub(crate) async fn unserved(local: &Client, catalog: &Catalog) -> BTreeMap<String, Vec<String>> {
+    let mut unserved: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, wanted) in Wanted::of(catalog) {
+        for (at, gvr) in &wanted.served {
+            if is_served(local, gvr).await.is_ok_and(|served| !served) {
+                unserved.entry(name.clone()).or_default().push(not_served(*at, gvr));
+            }
+        }
+    }
+    unserved
+}
+
 fn not_served(at: usize, Gvr { group, version, resource }: &Gvr) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     format!(

@@ -20,12 +20,12 @@ use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::catalog::{self, Catalog, Problem, published_resources};
+use super::catalog::{self, Catalog, KeptStatus, Problem, published_resources};
 use super::events::{Recorder, Type};
 use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome, reason};
-use super::objects::Troubles;
+use super::objects::{ObjectsReport, Troubles};
 use super::retry::Retry;
 use super::rights::Granted;
 use crate::api::{AGENT_NAME, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, VERSION};
@@ -260,7 +260,7 @@ impl Schemas {
             problem: case.problem.as_ref(),
             exported: case.exported.clone(),
             syncing: self.syncing(case),
-            trouble: case.trouble.as_deref(),
+            objects: case.objects.as_ref(),
             rights: case.rights.clone(),
             doubts: case.doubts.as_deref(),
             rivalry: case.rivalry.as_deref(),
@@ -358,7 +358,7 @@ impl Schemas {
 
     async fn write_status(&self, case: &Case, report: &status::Report<'_>) -> Result<(), SchemasError> {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let Some(patch) = status::patch(&case.pr, report, case.conditions, &now) else { return Ok(()) };
+        let Some(patch) = status::patch(&case.pr, report, case.kept, &now) else { return Ok(()) };
         let name = &case.pr.metadata.name;
         match self.local.merge_patch_status(&published_resources(), None, name, &patch).await {
             Ok(_) => Ok(()),
@@ -377,13 +377,13 @@ struct Case {
     problem: Option<Problem>,
     exported: Option<Result<(), String>>,
     export: String,
-    trouble: Option<String>,
+    objects: Option<ObjectsReport>,
     rights: Option<Result<(), String>>,
     doubts: Option<Vec<String>>,
     /// What is said about another agent that would serve it too, and whether that one does.
     rivalry: Option<String>,
     refused: bool,
-    conditions: bool,
+    kept: KeptStatus,
 }
 
 impl Case {
@@ -411,12 +411,12 @@ impl Case {
             export: exported.uid.clone(),
             entry,
             problem: catalog.problems.get(name).cloned(),
-            trouble: troubles.get(name).cloned(),
+            objects: troubles.get(name).cloned(),
             rights,
             doubts: known.then_some(doubts),
             rivalry: refused.map(|refused| refused.why.clone()).or_else(|| catalog.awaited.get(name).cloned()),
             refused: refused.is_some(),
-            conditions: catalog.conditions,
+            kept: catalog.kept,
         })
     }
 
@@ -437,12 +437,12 @@ impl PartialEq for Case {
             && self.problem == other.problem
             && self.exported == other.exported
             && self.export == other.export
-            && self.trouble == other.trouble
+            && self.objects == other.objects
             && self.rights == other.rights
             && self.doubts == other.doubts
             && self.rivalry == other.rivalry
             && self.refused == other.refused
-            && self.conditions == other.conditions
+            && self.kept == other.kept
     }
 }
 

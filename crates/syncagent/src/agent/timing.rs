@@ -15,6 +15,8 @@ pub struct Timing {
     pub absent_kind: Duration,
     /// When a kind without a CRD is asked for again if it is there: 5 minutes.
     pub known_kind: Duration,
+    /// For how long changes are collected before the number of objects is written to the status of a PublishedResource: 5 s.
+    pub count: Duration,
     /// How often the agent notes in the APIExport that it works: 2 minutes.
     pub heartbeat: Duration,
     /// When another agent may assume that this one no longer works: 5 minutes.
@@ -29,6 +31,7 @@ impl Default for Timing {
             resync: Duration::from_mins(1),
             absent_kind: Duration::from_secs(10),
             known_kind: Duration::from_mins(5),
+            count: Duration::from_secs(5),
             heartbeat: Duration::from_mins(2),
             heartbeat_old: Duration::from_mins(5),
         }

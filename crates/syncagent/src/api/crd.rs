@@ -36,6 +36,8 @@ pub fn crd() -> Value {
                     column("Published", &status_of("SchemaPublished")),
                     column("Exported", &status_of("ExportUpdated")),
                     column("Syncing", &status_of("Syncing")),
+                    column("Synced", ".status.objects"),
+                    wide("Reason", ".status.conditions[?(@.type==\"ObjectsSynced\")].reason"),
                     { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
                 ],
                 "schema": { "openAPIV3Schema": schema() },

@@ -154,6 +154,8 @@ described! {
     pub struct PublishedResourceStatus {
         /// Name of the APIResourceSchema that represents this PublishedResource.
         pub resource_schema_name: String,
+        /// How many objects are in sync, of how many: "211/212". It follows with a delay of a few seconds.
+        pub objects: String,
         /// RulesValid, SchemaPublished, ExportUpdated, Syncing and ObjectsSynced; if one is False, its message says what to do.
         pub conditions: Vec<Condition> = json!({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
     }

@@ -25,14 +25,24 @@ pub struct Explanation {
     pub why: String,
     /// What is done about it, one sentence for each step.
     pub steps: Vec<String>,
+    /// What is reported as wrong on the way; everything else is done all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    /// What it waits for: related objects that the rules name and nobody has created yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<String>,
 }
 
-/// Describes a plan.
-pub fn explain(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> Explanation {
+/// Describes a plan. What is wrong with it was found out partly by those who read the related objects.
+pub fn explain(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan, unreadable: Vec<String>) -> Explanation {
     let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
-    let problems = plan.problems.iter().map(|problem| format!("report a problem: {problem}"));
-    let steps = steps.map(|step| sentence(rules, step));
-    Explanation { why: situation(rules, seen, plan), steps: steps.chain(problems).collect() }
+    let problems = unreadable.into_iter().chain(plan.problems.iter().cloned()).chain(plan.notices.iter().cloned());
+    Explanation {
+        why: situation(rules, seen, plan),
+        steps: steps.map(|step| sentence(rules, step)).collect(),
+        problems: problems.collect(),
+        waits: Vec::new(),
+    }
 }
 
 fn situation(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> String {

@@ -102,6 +102,15 @@ pub fn apply(export: &ApiExport, agent_name: &str, published: &[Published<'_>]) 
     }
 }
 
+/// Claims of the export that nothing published needs.
+pub fn unneeded_claims(export: &ApiExport, published: &[Published<'_>]) -> Vec<PermissionClaim> {
+    let listed = export.spec.latest_resource_schemas.iter().map(String::as_str);
+    let own = published.iter().map(|p| p.schema_name).chain(listed).filter_map(group_resource).collect();
+    let needed = required_claims(published, &own);
+    let is_needed = |claim: &&PermissionClaim| needed.contains_key(&(claim.group.clone(), claim.resource.clone()));
+    export.spec.permission_claims.iter().filter(|claim| !is_needed(claim)).cloned().collect()
+}
+
 /// Group and resource of a schema name.
 fn group_resource(schema: &str) -> Option<(String, String)> {
     split_schema_name(schema).map(|(_, resource, group)| (group.to_owned(), resource.to_owned()))

@@ -70,6 +70,22 @@ pub fn read(annotation: Option<&str>) -> Vec<Keeper> {
     annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
+/// The agent that keeps an export for a service cluster, from its entries and its older annotation; nothing if that is not clear.
+pub fn agent_of(recorded: &[Keeper], owner: Option<&str>, cluster: &str) -> Option<String> {
+    let here: BTreeSet<&str> = recorded
+        .iter()
+        .filter(|keeper| [cluster, ""].contains(&keeper.cluster.as_str()) || cluster.is_empty())
+        .map(|keeper| keeper.agent.as_str())
+        .collect();
+    match here.iter().collect::<Vec<_>>().as_slice() {
+        [one] => Some((**one).to_owned()),
+        // The reference agent writes no entries.
+        [] if recorded.is_empty() => owner.map(str::to_owned),
+        [] => None,
+        several => owner.filter(|owner| several.iter().any(|name| *name == owner)).map(str::to_owned),
+    }
+}
+
 /// What an agent does with an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keeping {
@@ -266,6 +282,22 @@ mod tests {
         let (robbed, after) = decided(&after, &me("a", "1"), &["x", "z"], false);
         assert_eq!((robbed.kept, robbed.blocked["x"].agent.as_str()), (set(&["z"]), "b"));
         assert_eq!(after[0], entry("a", "1", 0, &["z"], &["x"]));
+    }
+
+    #[test]
+    fn an_agent_is_known_by_what_it_wrote_on_the_export() {
+        let (a, b, c) =
+            (entry("a", "1", 0, &["x"], &[]), entry("b", "1", 0, &["y"], &[]), entry("c", "2", 0, &[], &[]));
+        for (recorded, owner, wanted) in [
+            (vec![], None, None),
+            (vec![], Some("old"), Some("old")),
+            (vec![a.clone(), c.clone()], Some("c"), Some("a")),
+            (vec![c], Some("c"), None),
+            (vec![a.clone(), b.clone()], Some("b"), Some("b")),
+            (vec![a, b], Some("other"), None),
+        ] {
+            assert_eq!(agent_of(&recorded, owner, "1").as_deref(), wanted, "{recorded:?}");
+        }
     }
 
     #[test]

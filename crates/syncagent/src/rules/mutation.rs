@@ -9,6 +9,7 @@ use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::hints;
 use crate::api;
 
 /// Why a mutation cannot be compiled or applied.
@@ -143,11 +144,13 @@ impl MutationStep {
             };
             (&regex.path, action)
         } else if let Some(template) = &step.template {
-            let compiled = Template::compile(&template.template).map_err(|e| compile_error(e.to_string()))?;
+            let compiled = Template::compile(&template.template)
+                .map_err(|e| compile_error(hints::template(&template.template, &e)))?;
             // Its output becomes part of an object.
             (&template.path, StepAction::Template(compiled.silent_about_missing()))
         } else if let Some(cel) = &step.cel {
-            let compiled = carrick_cel::Mutation::compile(&cel.expression).map_err(|e| compile_error(e.to_string()))?;
+            let compiled = carrick_cel::Mutation::compile(&cel.expression)
+                .map_err(|e| compile_error(hints::cel(&cel.expression, &e)))?;
             (&cel.path, StepAction::Cel(Arc::new(compiled)))
         } else {
             return Err(MutationError::Empty { at });

@@ -4,6 +4,7 @@ use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::hints;
 use super::metadata::{SourceKey, sha1_hex};
 use crate::api;
 
@@ -16,12 +17,12 @@ const DEFAULT_CLUSTER_SCOPED_NAME: &str = "{{ .ClusterName }}-{{ .Object.metadat
 #[derive(Debug, Error)]
 pub enum NamingError {
     /// The pattern is not a valid template.
-    #[error("spec.naming.{field} is not a valid template: {source}")]
+    #[error("spec.naming.{field} is not a valid template: {problem}")]
     Compile {
         /// `name` or `namespace`.
         field: &'static str,
-        /// What is wrong.
-        source: carrick_template::CompileError,
+        /// What is wrong, and what may have been meant.
+        problem: String,
     },
     /// The template failed on this object.
     #[error("spec.naming.{field} cannot be rendered: {source}")]
@@ -118,7 +119,7 @@ impl Pattern {
         if text.contains("{{") {
             return Template::compile(&text)
                 .map(Self::Template)
-                .map_err(|source| NamingError::Compile { field, source });
+                .map_err(|error| NamingError::Compile { field, problem: hints::template(&text, &error) });
         }
         Ok(Self::Placeholders(text))
     }

@@ -6,6 +6,7 @@ use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::hints;
 use super::mutation::{Mutation, MutationError};
 use super::selector::{Selector, SelectorError};
 use crate::api::{self, CleanupPolicy, LabelSelector, Origin, RelatedResource};
@@ -320,7 +321,8 @@ impl Related {
 impl SelectionRule {
     fn compile(at: String, selection: &api::Selection) -> Result<Self, RelatedError> {
         let template = |text: &str| {
-            Template::compile(text).map_err(|e| RelatedError::Compile { at: at.clone(), reason: e.to_string() })
+            Template::compile(text)
+                .map_err(|e| RelatedError::Compile { at: at.clone(), reason: hints::template(text, &e) })
         };
         let replace = |rule: &api::RegexRule| -> Result<TextReplacement, RelatedError> {
             if rule.pattern.is_empty() {

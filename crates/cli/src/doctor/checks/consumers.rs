@@ -1,5 +1,7 @@
 //! Bindings of consumers, and the claims they accepted.
 
+use std::collections::BTreeMap;
+
 use carrick_kcp::apis::v1alpha1::{AcceptablePermissionClaim, ApiBinding, ClaimState, PermissionClaim};
 use carrick_kcp::condition::{self, READY};
 use serde_json::json;
@@ -7,52 +9,106 @@ use serde_json::json;
 use super::Finding;
 use crate::doctor::facts::Facts;
 
+/// How many workspaces are named.
+const NAMED: usize = 10;
+
 pub(super) fn consumers(facts: &Facts) -> Vec<Finding> {
     let Some(export) = facts.export.object() else { return Vec::new() };
     let (requested, name) = (&export.spec.permission_claims, &export.metadata.name);
     let own: Vec<_> = facts.bindings.iter().filter(|binding| binding.spec.reference.export.name == *name).collect();
-    let mut found: Vec<Finding> = own.iter().filter_map(|binding| judge(facts, binding, requested)).collect();
-    let well = own.len() - found.len();
+    // Bindings with the same problem are told of together.
+    let mut problems: BTreeMap<(Problem, &str), Vec<&ApiBinding>> = BTreeMap::new();
+    for binding in &own {
+        if let Some(problem) = judge(binding, requested) {
+            problems.entry((problem, binding.metadata.name.as_str())).or_default().push(binding);
+        }
+    }
+    let well = own.len() - problems.values().map(Vec::len).sum::<usize>();
+    let mut found = Vec::new();
     if well > 0 {
         let claims: Vec<_> = requested.iter().map(shown).collect();
         let text = format!("{well} of {} bindings are ready and accept all claims: {}", own.len(), claims.join(", "));
-        found.insert(0, Finding::green(text));
+        found.push(Finding::green(text));
     }
+    found.extend(problems.iter().map(|((problem, name), bindings)| report(facts, problem, name, bindings, requested)));
     found
 }
 
 /// What is wrong with a binding.
-fn judge(facts: &Facts, binding: &ApiBinding, requested: &[PermissionClaim]) -> Option<Finding> {
-    let name = &binding.metadata.name;
-    let cluster = binding.metadata.cluster().unwrap_or_default();
-    let url = carrick_kcp::url::retarget(&facts.kcp.url, cluster).unwrap_or_default();
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Problem {
+    /// It is not ready, and why.
+    NotReady(String),
+    /// It does not accept these claims.
+    Refuses(Vec<String>),
+}
+
+fn judge(binding: &ApiBinding, requested: &[PermissionClaim]) -> Option<Problem> {
     if !binding.is_ready() {
         let ready = condition::find(&binding.status.conditions, READY);
         let message = ready.map(|ready| ready.message.as_str()).filter(|message| !message.is_empty());
-        let message = message.unwrap_or("kcp gives no reason");
-        let text = format!("APIBinding {name} in workspace {cluster} is not ready: {message}");
-        return Some(
-            Finding::amber(text)
-                .fix(format!("kubectl --server {url} get apibinding {name} -o yaml    # as the consumer")),
-        );
+        return Some(Problem::NotReady(message.unwrap_or("kcp gives no reason").to_owned()));
     }
     let accepts = |claim: &PermissionClaim| {
         let decided = binding.spec.permission_claims.iter().find(|decided| decided.key() == claim.key());
         decided.is_some_and(AcceptablePermissionClaim::is_accepted)
     };
-    let missing: Vec<_> = requested.iter().filter(|claim| !accepts(claim)).collect();
-    if missing.is_empty() {
-        return None;
+    let missing: Vec<String> = requested.iter().filter(|claim| !accepts(claim)).map(shown).collect();
+    (!missing.is_empty()).then_some(Problem::Refuses(missing))
+}
+
+fn report(
+    facts: &Facts,
+    problem: &Problem,
+    name: &str,
+    bindings: &[&ApiBinding],
+    requested: &[PermissionClaim],
+) -> Finding {
+    let workspaces: Vec<String> = bindings.iter().map(|binding| workspace(binding)).collect();
+    let (one, which) = match workspaces.as_slice() {
+        [one] => (true, format!("APIBinding {name} in workspace {one}")),
+        many => {
+            let more = if many.len() > NAMED { format!(" and {} more", many.len() - NAMED) } else { String::new() };
+            let listed = many[..many.len().min(NAMED)].join(", ");
+            (false, format!("APIBindings {name} in {} workspaces ({listed}{more})", many.len()))
+        }
+    };
+    let clusters: Vec<&str> = bindings.iter().map(|binding| binding.metadata.cluster().unwrap_or_default()).collect();
+    let command = |rest: &str| -> Vec<String> {
+        let url = |cluster: &str| carrick_kcp::url::retarget(&facts.kcp.url, cluster).unwrap_or_default();
+        match clusters.as_slice() {
+            [cluster] => vec![format!("kubectl --server {} {rest}", url(cluster))],
+            many => vec![
+                format!("for workspace in {}; do", many.join(" ")),
+                format!("  kubectl --server {} {rest}", url("WORKSPACE").replace("WORKSPACE", "$workspace")),
+                "done".to_owned(),
+            ],
+        }
+    };
+    match problem {
+        Problem::NotReady(message) => {
+            let verb = if one { "is" } else { "are" };
+            let fixes = command(&format!("get apibinding {name} -o yaml"));
+            let found = Finding::amber(format!("{which} {verb} not ready: {message}"));
+            fixes.into_iter().fold(found.fix("# with a kubeconfig of the consumer:"), Finding::fix)
+        }
+        Problem::Refuses(missing) => {
+            let verb = if one { "does" } else { "do" };
+            let all: Vec<_> = requested.iter().map(|claim| claim.clone().decided(ClaimState::Accepted)).collect();
+            let patch = json!({ "spec": { "permissionClaims": all } });
+            let fixes = command(&format!("patch apibindings.v1alpha1.apis.kcp.io {name} --type=merge -p '{patch}'"));
+            let found = Finding::amber(format!("{which} {verb} not accept {}", missing.join(", ")));
+            fixes.into_iter().fold(found.fix("# with a kubeconfig of the consumer, who may also refuse:"), Finding::fix)
+        }
     }
-    let names: Vec<_> = missing.iter().map(|claim| shown(claim)).collect();
-    let text = format!("APIBinding {name} in workspace {cluster} does not accept {}", names.join(", "));
-    let all: Vec<_> = requested.iter().map(|claim| claim.clone().decided(ClaimState::Accepted)).collect();
-    let patch = json!({ "spec": { "permissionClaims": all } });
-    Some(
-        Finding::amber(text).fix("# as the consumer, who may also refuse:").fix(format!(
-            "kubectl --server {url} patch apibindings.v1alpha1.apis.kcp.io {name} --type=merge -p '{patch}'"
-        )),
-    )
+}
+
+/// The workspace of a binding: its path with the name of its cluster, as far as they are known.
+fn workspace(binding: &ApiBinding) -> String {
+    match (binding.metadata.path().filter(|path| !path.is_empty()), binding.metadata.cluster()) {
+        (Some(path), Some(cluster)) if path != cluster => format!("{path} ({cluster})"),
+        (path, cluster) => path.or(cluster).unwrap_or_default().to_owned(),
+    }
 }
 
 fn shown(claim: &PermissionClaim) -> String {
@@ -105,6 +161,26 @@ mod tests {
             assert!(found[0].text.contains(wanted), "{found:?}");
         }
         assert_eq!(found(vec![binding("another", "False", &[])]), []);
+    }
+
+    #[test]
+    fn bindings_with_the_same_problem_are_one_finding() {
+        let in_cluster = |cluster: &str| {
+            let mut binding = binding("e", "True", &[]);
+            binding.metadata.annotate("kcp.io/cluster", cluster);
+            binding.metadata.annotate("kcp.io/path", format!("root:{cluster}"));
+            binding
+        };
+        let told = found(["a", "b", "c"].map(in_cluster).to_vec());
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(
+            told[0].text,
+            "APIBindings b in 3 workspaces (root:a (a), root:b (b), root:c (c)) do not accept events, secrets"
+        );
+        assert_eq!(told[0].fix[1], "for workspace in a b c; do");
+        assert!(told[0].fix[2].starts_with("  kubectl --server https://h/clusters/$workspace patch "), "{told:?}");
+        let many = found((0..30).map(|at| in_cluster(&at.to_string())).collect());
+        assert!(many[0].text.contains("and 20 more"), "{many:?}");
     }
 
     #[test]

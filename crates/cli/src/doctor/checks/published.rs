@@ -5,17 +5,19 @@ use serde::Deserialize;
 
 use super::Finding;
 use super::export::unmet;
-use crate::doctor::facts::{Facts, Lookup, Published};
+use crate::doctor::facts::{Facts, Lookup, Published, Tool};
+use crate::doctor::right::RightScope;
 
 pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
-    let kubectl = facts.kubectl();
+    let crds = facts.tool(RightScope::Service, "customresourcedefinitions");
+    let apply = |found: Finding| {
+        let command = format!("carrick init --agent-crd | {} apply -f -", crds.kubectl);
+        crds.note.iter().cloned().chain([command]).fold(found, Finding::fix)
+    };
     match &facts.crd {
         Lookup::NotAsked => {}
-        Lookup::Missing => found.push(
-            Finding::red("the CRD of PublishedResources is not installed")
-                .fix(format!("carrick init --agent-crd | {kubectl} apply -f -")),
-        ),
+        Lookup::Missing => found.push(apply(Finding::red("the CRD of PublishedResources is not installed"))),
         Lookup::Unreadable(_, problem) => {
             found.push(Finding::red(format!("the CRD of PublishedResources cannot be read: {problem}")));
         }
@@ -23,10 +25,9 @@ pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
             let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions";
             found.push(match crd.pointer(schema) {
                 Some(_) => Finding::green("the CRD of PublishedResources is installed"),
-                None => {
-                    Finding::amber("the CRD of PublishedResources is the reference agent's, which has no conditions")
-                        .fix(format!("carrick init --agent-crd | {kubectl} apply -f -"))
-                }
+                None => apply(Finding::amber(
+                    "the CRD of PublishedResources is the reference agent's, which has no conditions",
+                )),
             });
         }
     }
@@ -35,7 +36,7 @@ pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
         Lookup::NotAsked => {}
         Lookup::Missing => found.push(
             Finding::red(format!("the agent's namespace {namespace} does not exist"))
-                .fix(format!("{kubectl} create namespace {namespace}")),
+                .by(&facts.tool(RightScope::Service, "namespaces"), &format!("create namespace {namespace}")),
         ),
         Lookup::Unreadable(_, problem) => {
             found.push(Finding::amber(format!("the agent's namespace {namespace} cannot be read: {problem}")));
@@ -46,7 +47,7 @@ pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
 }
 
 pub(super) fn published(facts: &Facts) -> Vec<Finding> {
-    let kubectl = facts.kubectl();
+    let tool = facts.tool(RightScope::Service, "publishedresources");
     match &facts.published {
         None => Vec::new(),
         Some(Err(problem)) => vec![
@@ -54,12 +55,16 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
                 .fix("grant the rights on the service cluster that are listed as missing above"),
         ],
         Some(Ok(none)) if none.is_empty() => vec![
-            Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none")
-                .fix(format!("carrick init --from-cluster <group>/<Kind>    # then {kubectl} apply -f what it writes")),
+            Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none").fix(
+                format!(
+                    "carrick init --from-cluster <group>/<Kind>    # then {} apply -f what it writes",
+                    tool.kubectl
+                ),
+            ),
         ],
         Some(Ok(published)) => published
             .iter()
-            .flat_map(|one| std::iter::once(judge(one, facts, &kubectl)).chain(doubts(one, &kubectl)))
+            .flat_map(|one| std::iter::once(judge(one, facts, &tool)).chain(doubts(one, &tool)))
             .collect(),
     }
 }
@@ -73,21 +78,30 @@ fn conditions(one: &Published) -> Vec<Condition> {
 }
 
 /// Valid rules that refer to something that cannot exist.
-fn doubts(one: &Published, kubectl: &str) -> impl Iterator<Item = Finding> {
+fn doubts(one: &Published, tool: &Tool) -> impl Iterator<Item = Finding> {
     // A running agent has reported it already.
     let told = unmet(&conditions(one)).any(|(condition, _)| condition == "RulesPlausible");
     one.doubts.iter().filter(move |_| !told).map(move |doubt| {
-        Finding::amber(format!("{}: {doubt}", one.name)).fix(format!("{kubectl} edit publishedresource {}", one.name))
+        Finding::amber(format!("{}: {doubt}", one.name)).by(tool, &format!("edit publishedresource {}", one.name))
     })
 }
 
-fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
+/// A message, cut where it gets too long; those who explain it tell all of it.
+fn short(message: &str) -> String {
+    const LONGEST: usize = 300;
+    match message.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
+    }
+}
+
+fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Finding {
     let name = &one.name;
     if let Some(problem) = &one.problem {
-        return Finding::red(format!("{name}: {problem}")).fix(format!("{kubectl} edit publishedresource {name}"));
+        return Finding::red(format!("{name}: {problem}")).by(tool, &format!("edit publishedresource {name}"));
     }
     let Some(schema) = &one.schema else {
-        return Finding::red(format!("{name} cannot be read")).fix(format!("{kubectl} edit publishedresource {name}"));
+        return Finding::red(format!("{name} cannot be read")).by(tool, &format!("edit publishedresource {name}"));
     };
     // An older schema is exported on purpose.
     let held =
@@ -105,7 +119,7 @@ fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
         return Finding::amber(text).fix(look());
     }
     if let Some((condition, message)) = unmet(&conditions(one)).find(|(condition, _)| *condition != SCHEMA_HELD) {
-        return Finding::amber(format!("{name}: {condition} is False: {message}")).fix(look());
+        return Finding::amber(format!("{name}: {condition} is False: {}", short(message))).fix(look());
     }
     Finding::green(format!("{name} is published as {schema}"))
 }
@@ -125,7 +139,7 @@ mod tests {
         facts.asked.namespace = "own".to_owned();
         let found = installation(&facts);
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Red, Red]);
-        assert_eq!(found[1].fix, ["kubectl create namespace own"]);
+        assert_eq!(found[1].fix.last().map(String::as_str), Some("kubectl create namespace own"));
         facts.crd = Lookup::There(carrick_syncagent::api::crd());
         assert_eq!(installation(&facts)[0].severity, Green);
         facts.crd = Lookup::There(json!({}));

@@ -33,11 +33,12 @@ fn judge(facts: &Facts, places: &[RightScope]) -> Vec<Finding> {
 
 fn missing(facts: &Facts, right: &CheckedRight, denied: &[&str]) -> Finding {
     let need = &right.need;
-    let (kubectl, user) = match need.place {
-        RightScope::Service => (facts.kubectl(), &facts.service.user),
-        RightScope::Slice => (facts.kcp_kubectl(&facts.kcp.url), &facts.kcp.user),
-        RightScope::Export => (facts.kcp_kubectl(&facts.export_url), &facts.kcp.user),
+    let user = match need.place {
+        RightScope::Service => &facts.service.user,
+        RightScope::Slice | RightScope::Export => &facts.kcp.user,
     };
+    // Whoever lacks a right cannot grant it.
+    let tool = facts.admin_tool(need.place);
     let user = if user.is_empty() { "<the agent's user>" } else { user };
     let on = need.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let within = need.namespace.as_ref().map(|name| format!(" in namespace {name}")).unwrap_or_default();
@@ -53,9 +54,8 @@ fn missing(facts: &Facts, right: &CheckedRight, denied: &[&str]) -> Finding {
     // All verbs that are needed, not only the missing ones, so that the role is complete on its own.
     let verbs = need.verbs.join(",");
     Finding { severity, text, fix: Vec::new() }
-        .fix("# as an administrator:")
-        .fix(format!("{kubectl}{inside} create {kind} {role} --verb={verbs} --resource={}{name}", need.shown()))
-        .fix(format!("{kubectl}{inside} create {binding} {role} --{kind}={role} --user={user}"))
+        .by(&tool, &format!("create {kind} {role}{inside} --verb={verbs} --resource={}{name}", need.shown()))
+        .by(&tool, &format!("create {binding} {role}{inside} --{kind}={role} --user={user}"))
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
         let leases = facts(|resource| Ok(if resource == "leases" { vec!["get"] } else { Vec::new() }));
         let found = service(&leases);
         assert_eq!(found[1].severity, Amber);
-        assert!(found[1].fix[1].starts_with("kubectl -n own create role "), "{:?}", found[1].fix);
+        assert!(found[1].fix[1].starts_with("kubectl create role api-syncagent-leases -n own "), "{:?}", found[1].fix);
     }
 
     #[test]

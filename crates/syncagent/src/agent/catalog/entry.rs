@@ -25,8 +25,17 @@ pub struct Catalog {
     pub elsewhere: BTreeSet<String>,
     /// Names of other agents that work on the same export.
     pub others: BTreeSet<String>,
-    /// Whether the installed PublishedResource CRD has a field for conditions; that of the original agent has none.
+    /// What the installed PublishedResource CRD keeps of a status.
+    pub kept: KeptStatus,
+}
+
+/// What the installed PublishedResource CRD keeps of a status; that of the original agent keeps neither.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptStatus {
+    /// Conditions.
     pub conditions: bool,
+    /// The number of objects.
+    pub counts: bool,
 }
 
 impl Catalog {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use carrick_client::watch::Event;
 use carrick_client::{Client, Error, Object};
 use futures::{StreamExt, stream};
+use serde_json::Value;
 
 use super::build::{self, EntryCache, ListedResource, Outcome};
 use super::cache::WatchCache;
 use super::definition::{Definition, fetch};
-use super::entry::{Catalog, Problem};
+use super::entry::{Catalog, KeptStatus, Problem};
 use super::kinds::{KindAnswer, ServedKinds, Wanted};
+use crate::agent::connect::is_untrusted;
 use crate::agent::health::Part;
 use crate::api::{PublishedResource, VERSION};
 use crate::rules::AgentDefaults;
@@ -28,7 +30,7 @@ pub(super) struct Inputs {
     resources: WatchCache<ListedResource>,
     crds: WatchCache<CrdHeader>,
     made: EntryCache,
-    conditions: bool,
+    kept: KeptStatus,
 }
 
 /// What is kept of a CRD.
@@ -45,7 +47,7 @@ impl Inputs {
     /// Nothing is known yet.
     pub(super) fn new(local: Client, defaults: AgentDefaults) -> Self {
         let (resources, crds) = (WatchCache::default(), WatchCache::default());
-        Self { local, defaults, resources, crds, made: EntryCache::default(), conditions: false }
+        Self { local, defaults, resources, crds, made: EntryCache::default(), kept: KeptStatus::default() }
     }
 
     /// Whether both watches have listed everything once.
@@ -145,7 +147,7 @@ impl Inputs {
     /// Builds the entries for a CRD.
     fn take(&mut self, name: &str, object: &Object) {
         if name == CRD_OF_PUBLISHED_RESOURCES {
-            self.conditions = has_conditions(object);
+            self.kept = kept(object);
         }
         let kind = object.decode::<Kind>().unwrap_or_default().spec.names.kind;
         let version = object.resource_version.clone();
@@ -190,7 +192,7 @@ impl Inputs {
         });
         let outcomes = outcomes.collect();
         let mut catalog = build::build(previous, self.resources.objects(), &outcomes);
-        catalog.conditions = self.conditions;
+        catalog.kept = self.kept;
         catalog
     }
 
@@ -283,14 +285,13 @@ fn listed(object: &Object) -> ListedResource {
     ListedResource { created, pr }
 }
 
-/// Whether the CRD of PublishedResources keeps `status.conditions` instead of dropping them.
-fn has_conditions(crd: &Object) -> bool {
+/// What the CRD of PublishedResources keeps of a status instead of dropping it.
+fn kept(crd: &Object) -> KeptStatus {
     let crd = crd.value();
     let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
-    versions.iter().any(|version| {
-        version["name"] == VERSION
-            && version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["conditions"].is_object()
-    })
+    let version = versions.iter().find(|version| version["name"] == VERSION).unwrap_or(&Value::Null);
+    let status = &version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+    KeptStatus { conditions: status["conditions"].is_object(), counts: status["objects"].is_object() }
 }
 
 /// What is wrong with the service cluster, in words.
@@ -298,6 +299,9 @@ pub(super) fn local_problem(error: &Error) -> String {
     let hint = match error.status().map(|status| status.code) {
         Some(401) => "; the credentials for the service cluster are not accepted, renew them",
         Some(403) => "; grant the agent get, list and watch on this kind",
+        None if is_untrusted(error) => {
+            "; the CA in the kubeconfig is not the one that has signed the service cluster's certificate: correct certificate-authority-data"
+        }
         None if error.is_transient() => "; is the service cluster running, and does the kubeconfig name its address?",
         _ => "",
     };

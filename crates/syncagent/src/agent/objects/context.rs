@@ -17,8 +17,26 @@ use crate::agent::timing::Timing;
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-sync";
 
-/// What is wrong with objects, in words, by name of the PublishedResource.
-pub(crate) type Troubles = BTreeMap<String, String>;
+/// How objects are doing, by name of the PublishedResource. One whose objects were not all looked at yet is not in it.
+pub(crate) type Troubles = BTreeMap<String, ObjectsReport>;
+
+/// How the objects of one PublishedResource are doing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ObjectsReport {
+    /// What is wrong with some of them, in words.
+    pub failing: Option<String>,
+    /// How many have a copy or should have one.
+    pub orders: usize,
+    /// How many of these fail.
+    pub failures: usize,
+}
+
+impl ObjectsReport {
+    /// How many are in sync, of how many.
+    pub fn counts(&self) -> String {
+        format!("{}/{}", self.orders.saturating_sub(self.failures), self.orders)
+    }
+}
 
 /// What the object half works with.
 pub(crate) struct Context {

@@ -24,8 +24,8 @@ const CHECK: Duration = Duration::from_millis(50);
 pub(crate) struct Plans {
     /// By PublishedResource and object; an error where there is no plan.
     pub(crate) by_object: BTreeMap<(String, SourceKey), Result<Explanation, String>>,
-    /// Workspace paths by logical cluster.
-    pub(crate) paths: BTreeMap<String, String>,
+    /// Workspaces of consumers: their paths, as far as these are known, by logical cluster.
+    pub(crate) workspaces: BTreeMap<String, Option<String>>,
     /// Why some objects may be missing.
     pub(crate) problem: Option<String>,
 }
@@ -71,7 +71,7 @@ pub(crate) async fn plan_all(context: Context, catalog: &Catalog, patience: Dura
         }
     }
     for cluster in manager.fleets().consumers.clusters() {
-        plans.paths.extend(cluster.path().map(|path| (cluster.name().to_string(), path.to_string())));
+        plans.workspaces.insert(cluster.name().to_string(), cluster.path().map(|path| path.to_string()));
     }
     manager.stop().await;
     plans

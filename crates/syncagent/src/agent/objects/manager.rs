@@ -212,6 +212,8 @@ impl Manager {
 
     /// Watching a kind to release its objects is worth it only if some were synchronized once.
     fn is_worth_it(&self, name: &str, rules: &Rules) -> bool {
-        self.syncers.contains_key(name) || self.setup.states.remembers(&rules.remote)
+        // Whoever asks what would be done wants to know about objects that nothing is done about, too.
+        let asked = matches!(self.setup.executor, Executor::Record(_));
+        asked || self.syncers.contains_key(name) || self.setup.states.remembers(&rules.remote)
     }
 }

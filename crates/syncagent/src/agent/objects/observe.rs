@@ -102,6 +102,11 @@ impl Observed {
         has_related && !plan.needs_memory && (order.is_deleting() || plan.steps.is_empty())
     }
 
+    /// Whether the rules name related objects that were not looked at.
+    pub fn lacks_related_so_far(&self, order: &Order<'_>) -> bool {
+        !order.rules.related.is_empty() && self.related.is_empty() && !order.is_deleting()
+    }
+
     /// Reads the related objects.
     pub async fn read_related(&mut self, order: &Order<'_>) -> Result<(), ReconcileError> {
         let reader = RelatedReader {

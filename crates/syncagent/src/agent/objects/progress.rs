@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
-use carrick_multicluster::FleetStore;
+use carrick_multicluster::{Fleet, FleetStore, Key};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
@@ -43,6 +43,8 @@ pub(crate) struct Orders {
     pub(super) copies: FleetStore<Object>,
     /// The resource of the sources in kcp.
     pub(super) resource: String,
+    /// The consumers' workspaces.
+    pub(super) consumers: Fleet,
 }
 
 impl Orders {
@@ -60,6 +62,8 @@ impl Orders {
 pub(crate) struct OrderProgress {
     /// Logical cluster of the consumer's workspace.
     pub cluster: String,
+    /// Path of that workspace, if it is known.
+    pub workspace: Option<String>,
     /// Namespace and name in the workspace.
     pub object: String,
     /// The consumer's object.
@@ -95,10 +99,15 @@ impl Orders {
         clusters.map(|cluster| (cluster.to_string(), self.sources.list(&cluster).len())).collect()
     }
 
+    /// Path of a workspace, if it is known.
+    pub fn path(&self, cluster: &str) -> Option<String> {
+        self.consumers.cluster(cluster).ok()?.path().map(|path| path.to_string())
+    }
+
     /// Objects whose workspace, namespace or name contains a text, at most `most` of them.
     pub fn find(&self, text: &str, most: usize) -> Vec<(SourceKey, OrderProgress)> {
         let mut found: Vec<_> =
-            self.sources.list_all().into_iter().filter(|(key, _)| key.to_string().contains(text)).collect();
+            self.sources.list_all().into_iter().filter(|(key, _)| self.is_about(key, text)).collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         found.truncate(most);
         let each = found.iter().map(|(key, source)| {
@@ -107,6 +116,10 @@ impl Orders {
             (key, progress)
         });
         each.collect()
+    }
+
+    fn is_about(&self, key: &Key, text: &str) -> bool {
+        key.to_string().contains(text) || self.path(&key.cluster).is_some_and(|path| path.contains(text))
     }
 
     fn progress(&self, key: &SourceKey, source: &Arc<Object>) -> OrderProgress {
@@ -120,6 +133,7 @@ impl Orders {
         });
         OrderProgress {
             cluster: key.cluster.to_string(),
+            workspace: self.path(&key.cluster),
             object: full_name(Some(&key.namespace), &key.name),
             source: summary(source, &value),
             held: metadata["finalizers"].as_array().is_some_and(|all| all.iter().any(|one| one == FINALIZER)),

@@ -17,7 +17,7 @@ use super::shared::Shared;
 use crate::agent::discovery::RelatedKind;
 use crate::api::Origin;
 use crate::decide::state::PrimaryState;
-use crate::decide::{RelatedSeen, RelatedView, Role, Side};
+use crate::decide::{ObjectAddress, RelatedSeen, RelatedView, Role, Side};
 use crate::rules::Rules;
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 use crate::rules::related::{Gvr, NameSource, Primaries, Related, RelatedError};
@@ -36,6 +36,8 @@ pub(super) struct RelatedRead {
     pub unseen: Unseen,
     /// What cannot be cleaned up, because the consumer does not let us.
     pub lost: Vec<String>,
+    /// What the rules name and nobody has created yet, in words.
+    pub absent: Vec<String>,
     /// Whether anything was read at all.
     complete: bool,
 }
@@ -87,6 +89,7 @@ struct ReadPass<'a> {
     rules: &'a Related,
     interests: &'a Mutex<HashSet<Interest>>,
     unseen: &'a Mutex<Unseen>,
+    absent: &'a Mutex<Vec<String>>,
 }
 
 impl RelatedReader<'_> {
@@ -94,9 +97,9 @@ impl RelatedReader<'_> {
     async fn named(&self, copy: &Value, live: bool) -> RelatedRead {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
         let mut read = RelatedRead { complete: true, ..RelatedRead::default() };
-        let (interests, unseen) = (Mutex::default(), Mutex::default());
+        let (interests, unseen, absent) = (Mutex::default(), Mutex::default(), Mutex::default());
         for (entry, rules) in self.rules.related.iter().enumerate() {
-            let reading = ReadPass { live, rules, interests: &interests, unseen: &unseen };
+            let reading = ReadPass { live, rules, interests: &interests, unseen: &unseen, absent: &absent };
             match self.read_entry(entry, &reading, primaries).await {
                 Ok(mut found) => {
                     let name = |o: &RelatedSeen| {
@@ -114,6 +117,7 @@ impl RelatedReader<'_> {
         }
         self.shared.related.set_interests(&self.user, &interests.into_inner());
         read.unseen = unseen.into_inner();
+        read.absent = absent.into_inner();
         read
     }
 
@@ -150,15 +154,26 @@ impl RelatedReader<'_> {
             let from = if origin_kind.kind.namespaced { from.as_str() } else { "" };
             let objects: Vec<(Value, String)> = match rules.names(primaries).map_err(broken)? {
                 NameSource::Pairs(pairs) => {
+                    if pairs.is_empty() {
+                        reading.lack("the primary names no object yet".to_owned());
+                    }
                     let mut objects = Vec::new();
                     for (name, new_name) in pairs {
                         let object = self.get(reading, origin_side, &origin_kind, from, &name).await?;
+                        if object.is_none() {
+                            reading.lack(format!("{} does not exist", address(origin_side, &origin_kind, from, &name)));
+                        }
                         objects.extend(object.map(|object| (object, new_name)));
                     }
                     objects
                 }
                 NameSource::Listed(selector) => {
                     let listed = self.list(reading, origin_side, &origin_kind, from, &selector).await?;
+                    if listed.is_empty() {
+                        let (side, kind) = (origin_side.name, &origin_kind.kind.kind);
+                        let place = if from.is_empty() { String::new() } else { format!(" in namespace {from}") };
+                        reading.lack(format!("no {side} {kind}{place} matches its selector"));
+                    }
                     listed
                         .into_iter()
                         .map(|object| {
@@ -283,6 +298,10 @@ impl ReadPass<'_> {
         self.interests.lock().insert(Interest { side, gvr: gvr.clone(), scope: scope.clone(), wanted });
     }
 
+    fn lack(&self, what: String) {
+        self.absent.lock().push(format!("related resource {:?}: {what}", self.rules.identifier));
+    }
+
     fn miss(&self, what: Unseen) {
         let mut unseen = self.unseen.lock();
         *unseen = what.max(*unseen);
@@ -292,6 +311,12 @@ impl ReadPass<'_> {
 fn gvr(kind: &RelatedKind) -> Gvr {
     let kind = &kind.kind;
     Gvr { group: kind.group.clone(), version: kind.version.clone(), resource: kind.plural.clone() }
+}
+
+/// How an object is called in messages.
+fn address(side: Side, kind: &RelatedKind, namespace: &str, name: &str) -> ObjectAddress {
+    let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+    ObjectAddress { side, kind: kind.kind.clone(), namespace, name: name.to_owned() }
 }
 
 /// Origin and destination side.

@@ -1,6 +1,6 @@
 //! How each reconcile ended: counted, logged, and reported on the PublishedResource where it failed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::act::Executor;
-use super::context::{CONTROLLER, Troubles};
+use super::context::{CONTROLLER, ObjectsReport, Troubles};
+use super::copies;
 use super::error::ReconcileError;
 use super::shared::Shared;
 use super::source::source_key;
@@ -24,6 +25,8 @@ use crate::rules::metadata::SourceKey;
 const PANICKED: &str = "the agent panicked over this object; please report this";
 /// How long failures are collected before they are reported on the PublishedResource.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long the first look at all objects may take before the state of those that were looked at is told.
+const LONGEST_PASS: Duration = Duration::from_mins(1);
 /// How many objects a PublishedResource names.
 const NAMED: usize = 3;
 
@@ -35,39 +38,76 @@ pub(super) async fn follow(
 ) {
     let name = shared.rules().name.clone();
     let mut failing = FailingObjects::default();
-    let mut due: Option<Instant> = None;
+    let mut first = FirstPass::begin();
+    // Where there is no object, that is to be told, too.
+    let mut due = Some(Instant::now() + PAUSE);
     let mut reports = pin!(reports);
     loop {
-        let changed = tokio::select! {
+        let pause = tokio::select! {
             () = wait_until(due) => {
-                due = None;
-                note(&shared.context.troubles, &name, failing.words(&shared.losses.lock()));
+                due = (!first.is_over(&shared)).then(|| Instant::now() + PAUSE);
+                if due.is_none() {
+                    note(&shared.context.troubles, &name, Some(failing.report(&shared)));
+                }
                 continue;
             }
             report = reports.next() => match report {
-                Some(report) => failing.take(&shared, &executor, report),
+                Some(report) => {
+                    first.note(&report);
+                    if failing.take(&shared, &executor, report) { PAUSE } else { shared.context.timing.count }
+                }
                 None => break,
             },
         };
-        if changed && due.is_none() {
-            due = Some(Instant::now() + PAUSE);
-        }
+        let at = Instant::now() + pause;
+        due = Some(due.map_or(at, |due| due.min(at)));
     }
-    // Nothing is reconciled any more, so nothing fails.
+    // Nothing is reconciled any more, so there is nothing to tell.
     note(&shared.context.troubles, &name, None);
 }
 
-fn note(troubles: &watch::Sender<Troubles>, name: &str, words: Option<String>) {
+fn note(troubles: &watch::Sender<Troubles>, name: &str, report: Option<ObjectsReport>) {
     troubles.send_if_modified(|troubles| {
-        if troubles.get(name) == words.as_ref() {
+        if troubles.get(name) == report.as_ref() {
             return false;
         }
-        match words {
-            Some(words) => troubles.insert(name.to_owned(), words),
+        match report {
+            Some(report) => troubles.insert(name.to_owned(), report),
             None => troubles.remove(name),
         };
         true
     });
+}
+
+/// The time until every object was looked at once: before that, nobody knows how they are doing, and a restart must not take back what was told.
+struct FirstPass {
+    seen: Option<HashSet<SourceKey>>,
+    begun: Instant,
+}
+
+impl FirstPass {
+    fn begin() -> Self {
+        Self { seen: Some(HashSet::new()), begun: Instant::now() }
+    }
+
+    fn note(&mut self, report: &Result<(Request<Object>, Action), Error<Object, ReconcileError>>) {
+        let Some(seen) = &mut self.seen else { return };
+        if let Ok((request, _)) | Err(Error::Reconcile { request, .. } | Error::Panic { request, .. }) = report {
+            seen.insert(source_key(&request.key()));
+        }
+    }
+
+    fn is_over(&mut self, shared: &Shared) -> bool {
+        let Some(seen) = &self.seen else { return true };
+        let known = shared.sources.is_listed() && shared.copies.is_listed();
+        let all = || shared.sources.list_all().iter().all(|(key, _)| seen.contains(&source_key(key)));
+        // Something that cannot even be read must not keep the rest from being told.
+        let over = known && all() || self.begun.elapsed() > LONGEST_PASS;
+        if over {
+            self.seen = None;
+        }
+        over
+    }
 }
 
 /// Objects whose last reconcile failed.
@@ -98,7 +138,7 @@ impl FailingObjects {
                 self.logged.remove(&key);
                 let losses = shared.losses.lock().len();
                 let lost = std::mem::replace(&mut self.lost, losses) != losses;
-                return self.lasting.remove(&key.to_string()).is_some() || lost;
+                return self.lasting.remove(&shared.shown(&key)).is_some() || lost;
             }
             Err(Error::Reconcile { request, error }) if error.is_race() => {
                 tracing::debug!(%request, %error, "Somebody else was faster, retrying.");
@@ -137,10 +177,19 @@ impl FailingObjects {
             tracing::error!(object = %request, error, "Failed to process object.");
         }
         if lasts {
-            let before = self.lasting.insert(key.to_string(), error.clone());
+            let before = self.lasting.insert(shared.shown(&key), error.clone());
             return before.as_ref() != Some(&error);
         }
-        self.lasting.remove(&key.to_string()).is_some()
+        self.lasting.remove(&shared.shown(&key)).is_some()
+    }
+
+    /// How all objects are doing.
+    fn report(&self, shared: &Shared) -> ObjectsReport {
+        let resource = shared.rules().remote.resource();
+        let placed = copies::count(&shared.copies, &resource).saturating_sub(shared.orphans());
+        let homeless = self.logged.keys().filter(|key| copies::of(&shared.copies, key, &resource).is_empty()).count();
+        let failing = self.words(&shared.losses.lock());
+        ObjectsReport { failing, orders: placed + homeless, failures: self.logged.len() }
     }
 
     fn words(&self, losses: &BTreeMap<String, String>) -> Option<String> {

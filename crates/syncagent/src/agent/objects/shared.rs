@@ -164,6 +164,17 @@ impl Shared {
         }
     }
 
+    /// How many copies have no source.
+    pub fn orphans(&self) -> usize {
+        self.orphaned.lock().len()
+    }
+
+    /// An order, named so that people know it: with the path of its workspace, if that is known.
+    pub fn shown(&self, key: &SourceKey) -> String {
+        let path = self.fleets.consumers.cluster(&key.cluster).ok().and_then(|cluster| cluster.path());
+        path.map_or_else(|| key.to_string(), |path| format!("{key} ({path})"))
+    }
+
     /// Notes that a source does not exist although it has a copy; or that this is no longer so. Such a copy is never deleted: its source
     /// may just be out of sight, and if it was deleted, that was while nothing was synchronized.
     pub fn note_orphan(&self, key: &SourceKey, copy: Option<&Arc<Object>>) {

@@ -119,7 +119,12 @@ impl Syncer {
             tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", KCP_SIDE)));
         }
         let (name, sources, placed) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
-        let orders = Orders { sources: sources.clone(), copies: placed.clone(), resource: rules_resource.clone() };
+        let orders = Orders {
+            sources: sources.clone(),
+            copies: placed.clone(),
+            resource: rules_resource.clone(),
+            consumers: fleets.consumers.clone(),
+        };
         context.orders.add(&name, orders);
         let shown = context.metrics.show(move |page| {
             page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());

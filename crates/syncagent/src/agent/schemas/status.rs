@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::catalog::Problem;
+use crate::agent::catalog::{KeptStatus, Problem};
+use crate::agent::objects::ObjectsReport;
 use crate::api::PublishedResource;
 
 /// Whether no other agent would serve it.
@@ -36,8 +37,8 @@ pub(super) struct Report<'a> {
     pub(super) exported: Option<Result<(), String>>,
     /// Whether objects travel.
     pub(super) syncing: Syncing,
-    /// What is wrong with objects.
-    pub(super) trouble: Option<&'a str>,
+    /// How objects are doing; nothing while that is not known.
+    pub(super) objects: Option<&'a ObjectsReport>,
     /// Whether the service cluster grants all that is needed, or what it does not; nothing while that is not known.
     pub(super) rights: Option<Result<(), String>>,
     /// What is doubtful about the rules although they are valid; nothing while that is not known.
@@ -58,7 +59,7 @@ impl<'a> Report<'a> {
             problem: None,
             exported: None,
             syncing: Syncing::Disabled,
-            trouble: None,
+            objects: None,
             rights: None,
             doubts: None,
             rivalry,
@@ -83,7 +84,7 @@ pub(super) enum Syncing {
 }
 
 /// The merge patch that makes the status say so; `None` if it does already.
-pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: bool, now: &str) -> Option<Value> {
+pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, kept: KeptStatus, now: &str) -> Option<Value> {
     let mut status = Map::new();
     if let Some(name) = report.schema_name
         && name != pr.status.resource_schema_name
@@ -91,7 +92,12 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
         status.insert("resourceSchemaName".to_owned(), json!(name));
     }
     let mut body = json!({});
-    if conditions {
+    // Nothing is counted while nothing is synchronized.
+    let counts = report.objects.filter(|_| syncing(report).holds).map(ObjectsReport::counts);
+    if let Some(counts) = counts.filter(|counts| kept.counts && *counts != pr.status.objects) {
+        status.insert("objects".to_owned(), json!(counts));
+    }
+    if kept.conditions {
         let old: Vec<Value> = pr.status.conditions.iter().map(|condition| condition.0.clone()).collect();
         let ours = [
             Some(rules_valid(report)),
@@ -99,7 +105,7 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
             export_updated(report),
             schema_held(report, &old),
             Some(syncing(report)),
-            Some(objects_synced(report)),
+            objects_synced(report),
             rights_granted(report),
             rules_plausible(report),
             served_by_one(report, &old),
@@ -204,13 +210,14 @@ fn syncing(report: &Report<'_>) -> Condition {
     Condition { kind: "Syncing", holds, reason, message }
 }
 
-fn objects_synced(report: &Report<'_>) -> Condition {
-    let (holds, reason, message) = match report.trouble {
+fn objects_synced(report: &Report<'_>) -> Option<Condition> {
+    let (holds, reason, message) = match report.objects {
         _ if !syncing(report).holds => (false, "NotSyncing", "Objects are not synchronized; see Syncing.".to_owned()),
-        Some(trouble) => (false, "ObjectsFail", trouble.to_owned()),
-        None => (true, "NoneFails", "No object fails.".to_owned()),
+        None => return None,
+        Some(ObjectsReport { failing: Some(failing), .. }) => (false, "ObjectsFail", failing.clone()),
+        Some(_) => (true, "NoneFails", "No object fails.".to_owned()),
     };
-    Condition { kind: "ObjectsSynced", holds, reason, message }
+    Some(Condition { kind: "ObjectsSynced", holds, reason, message })
 }
 
 fn rights_granted(report: &Report<'_>) -> Option<Condition> {
@@ -276,6 +283,10 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
+    const FINE: ObjectsReport = ObjectsReport { failing: None, orders: 2, failures: 0 };
+    const ALL: KeptStatus = KeptStatus { conditions: true, counts: true };
+    const NONE: KeptStatus = KeptStatus { conditions: false, counts: false };
+
     fn good() -> Report<'static> {
         Report {
             schema_name: Some("v1.as.x"),
@@ -284,7 +295,7 @@ mod tests {
             problem: None,
             exported: Some(Ok(())),
             syncing: Syncing::Current,
-            trouble: None,
+            objects: Some(&FINE),
             rights: Some(Ok(())),
             doubts: Some(&[]),
             rivalry: None,
@@ -294,31 +305,28 @@ mod tests {
 
     #[test]
     fn a_status_that_says_it_already_is_left_alone() {
-        assert_eq!(patch(&published(&json!([])), &good(), false, "now"), None);
-        let first = patch(&published(&json!([])), &good(), true, "then").unwrap();
+        assert_eq!(patch(&published(&json!([])), &good(), NONE, "now"), None);
+        let first = patch(&published(&json!([])), &good(), ALL, "then").unwrap();
         let settled = published(&first["status"]["conditions"]);
-        assert_eq!(patch(&settled, &good(), true, "now"), None);
+        assert_eq!(patch(&settled, &good(), ALL, "now"), None);
         // What is not known changes nothing.
-        assert_eq!(
-            patch(&settled, &Report { exported: None, rights: None, doubts: None, ..good() }, true, "now"),
-            None
-        );
+        assert_eq!(patch(&settled, &Report { exported: None, rights: None, doubts: None, ..good() }, ALL, "now"), None);
     }
 
     #[test]
     fn a_new_schema_name_is_written_without_conditions_where_the_crd_has_none() {
         let report = Report { schema_name: Some("v2.as.x"), ..good() };
-        let got = patch(&published(&json!([])), &report, false, "now");
+        let got = patch(&published(&json!([])), &report, NONE, "now");
         assert_eq!(got, Some(json!({ "status": { "resourceSchemaName": "v2.as.x" } })));
     }
 
     #[test]
     fn times_change_with_the_answer_and_foreign_conditions_stay() {
         let foreign = json!({ "type": "Theirs", "status": "True" });
-        let first = patch(&published(&json!([foreign])), &good(), true, "then").unwrap();
+        let first = patch(&published(&json!([foreign])), &good(), ALL, "then").unwrap();
         let problem = Problem { reason: "Conflict", message: "no".to_owned() };
         let report = Report { problem: Some(&problem), ..good() };
-        let second = patch(&published(&first["status"]["conditions"]), &report, true, "now").unwrap();
+        let second = patch(&published(&first["status"]["conditions"]), &report, ALL, "now").unwrap();
         assert_eq!(second["metadata"]["resourceVersion"], "7");
         assert_eq!(second["status"].get("resourceSchemaName"), None);
         let conditions = &second["status"]["conditions"];
@@ -336,11 +344,12 @@ mod tests {
     #[test]
     fn each_condition_tells_its_own_story() {
         let problem = Problem { reason: "InvalidRules", message: "spec.naming.name is wrong".to_owned() };
+        let failing = ObjectsReport { failing: Some("1 object cannot".to_owned()), failures: 1, ..FINE };
         let nothing = || Report { schema_name: None, exported: None, syncing: Syncing::NoRules, ..good() };
         let cases = [
             (good(), ["Valid", "Published", "Exported", "Running", "NoneFails"]),
             (
-                Report { trouble: Some("1 object cannot"), ..good() },
+                Report { objects: Some(&failing), ..good() },
                 ["Valid", "Published", "Exported", "Running", "ObjectsFail"],
             ),
             (
@@ -373,7 +382,7 @@ mod tests {
             ),
         ];
         for (report, wanted) in cases {
-            let patch = patch(&published(&json!([])), &report, true, "now").unwrap();
+            let patch = patch(&published(&json!([])), &report, ALL, "now").unwrap();
             let conditions = patch["status"]["conditions"].as_array().unwrap();
             let reasons: Vec<_> = conditions.iter().map(|condition| condition["reason"].as_str().unwrap()).collect();
             assert_eq!(reasons[..5], wanted);
@@ -389,9 +398,9 @@ mod tests {
             Report { rivalry: Some("both"), rights: None, exported: None, ..good() },
         ];
         for first in partly {
-            let first = patch(&published(&json!([])), &first, true, "now").unwrap();
+            let first = patch(&published(&json!([])), &first, ALL, "now").unwrap();
             let all = Report { rivalry: Some("both"), held: Some("v2"), ..good() };
-            let then = patch(&published(&first["status"]["conditions"]), &all, true, "now").unwrap();
+            let then = patch(&published(&first["status"]["conditions"]), &all, ALL, "now").unwrap();
             let then = then["status"]["conditions"].as_array().unwrap();
             assert_eq!(then.iter().map(|it| it["type"].as_str().unwrap()).collect::<Vec<_>>(), ORDER);
         }
@@ -403,16 +412,33 @@ mod tests {
             let all = patch["status"]["conditions"].as_array().unwrap().iter();
             all.map(|it| format!("{} {}", it["type"].as_str().unwrap(), it["status"].as_str().unwrap())).collect()
         };
-        let first = patch(&published(&json!([])), &good(), true, "then").unwrap();
+        let first = patch(&published(&json!([])), &good(), ALL, "then").unwrap();
         let settled = published(&first["status"]["conditions"]);
-        let told = patch(&settled, &Report::of_refused(Some("a keeps it")), true, "then").unwrap();
+        let told = patch(&settled, &Report::of_refused(Some("a keeps it")), ALL, "then").unwrap();
         assert_eq!(types(&told).last().unwrap(), "ServedByOne False");
         assert_eq!(types(&told)[..7], types(&first)[..]);
         let settled = published(&told["status"]["conditions"]);
-        assert_eq!(patch(&settled, &Report { rivalry: Some("a keeps it"), ..good() }, true, "now"), None);
-        assert_eq!(patch(&settled, &Report::of_refused(Some("a keeps it")), true, "now"), None);
-        let alone = patch(&settled, &good(), true, "now").unwrap();
+        assert_eq!(patch(&settled, &Report { rivalry: Some("a keeps it"), ..good() }, ALL, "now"), None);
+        assert_eq!(patch(&settled, &Report::of_refused(Some("a keeps it")), ALL, "now"), None);
+        let alone = patch(&settled, &good(), ALL, "now").unwrap();
         assert_eq!(types(&alone).last().unwrap(), "ServedByOne True");
+    }
+
+    #[test]
+    fn objects_are_counted_where_they_are_known_and_the_crd_keeps_it() {
+        let failing = ObjectsReport { failing: Some("1 object cannot".to_owned()), orders: 212, failures: 1 };
+        let told = |report: &Report<'_>, kept| patch(&published(&json!([])), report, kept, "now").unwrap();
+        let report = Report { objects: Some(&failing), ..good() };
+        assert_eq!(told(&report, ALL)["status"]["objects"], "211/212");
+        assert_eq!(told(&report, KeptStatus { counts: false, ..ALL })["status"].get("objects"), None);
+        assert_eq!(told(&Report { syncing: Syncing::Disabled, ..report }, ALL)["status"].get("objects"), None);
+        let mut counted = published(&json!([]));
+        counted.status.objects = "2/2".to_owned();
+        assert_eq!(patch(&counted, &good(), ALL, "now").unwrap()["status"].get("objects"), None);
+        // After a restart nothing is known at first, and what was told stays.
+        let unknown = told(&Report { objects: None, ..good() }, ALL);
+        let types = unknown["status"]["conditions"].as_array().unwrap().iter().map(|it| it["type"].as_str().unwrap());
+        assert!(!types.collect::<Vec<_>>().contains(&"ObjectsSynced"), "{unknown}");
     }
 
     #[test]
@@ -420,15 +446,15 @@ mod tests {
         let held = |conditions: &Value| -> Option<Value> {
             conditions.as_array()?.iter().find(|condition| condition["type"] == SCHEMA_HELD).cloned()
         };
-        let first = patch(&published(&json!([])), &good(), true, "then").unwrap();
+        let first = patch(&published(&json!([])), &good(), ALL, "then").unwrap();
         assert_eq!(held(&first["status"]["conditions"]), None, "it never was");
         let report = Report { held: Some("v2.as.x is held back"), ..good() };
-        let told = patch(&published(&first["status"]["conditions"]), &report, true, "then").unwrap();
+        let told = patch(&published(&first["status"]["conditions"]), &report, ALL, "then").unwrap();
         let condition = held(&told["status"]["conditions"]).unwrap();
         assert_eq!((&condition["status"], &condition["message"]), (&json!("True"), &json!("v2.as.x is held back")));
         let settled = published(&told["status"]["conditions"]);
-        assert_eq!(patch(&settled, &report, true, "now"), None);
-        let done = patch(&settled, &good(), true, "now").unwrap();
+        assert_eq!(patch(&settled, &report, ALL, "now"), None);
+        let done = patch(&settled, &good(), ALL, "now").unwrap();
         assert_eq!(held(&done["status"]["conditions"]).unwrap()["status"], "False");
     }
 
@@ -437,7 +463,7 @@ mod tests {
         let doubts = ["spec.naming.name: .Object.x cannot exist".to_owned(), "another".to_owned()];
         let report =
             Report { rights: Some(Err("the agent may not delete".to_owned())), doubts: Some(&doubts), ..good() };
-        let patch = patch(&published(&json!([])), &report, true, "now").unwrap();
+        let patch = patch(&published(&json!([])), &report, ALL, "now").unwrap();
         let conditions = patch["status"]["conditions"].as_array().unwrap();
         let told: Vec<_> = conditions[5..].iter().map(|it| (it["type"].as_str(), it["status"].as_str())).collect();
         assert_eq!(told, [(Some("RightsGranted"), Some("False")), (Some("RulesPlausible"), Some("False"))]);

@@ -31,7 +31,13 @@ impl PlanRecorder {
 
     /// Records the plan for an order.
     pub fn plan(&self, order: &Order<'_>, observed: &Observed, plan: &Plan) {
-        let explanation = explain(&order.rules, observed.seen(order), plan);
+        let unreadable = observed.related.problems.iter().map(ToString::to_string).collect();
+        let explanation = explain(&order.rules, observed.seen(order), plan, unreadable);
+        let mut waits = observed.related.absent.clone();
+        if observed.lacks_related_so_far(order) && !plan.steps.is_empty() {
+            waits.push("related objects are looked at as soon as the steps above are done".to_owned());
+        }
+        let explanation = Explanation { waits, ..explanation };
         self.record(&order.rules.name, order.key, Ok(explanation));
     }
 

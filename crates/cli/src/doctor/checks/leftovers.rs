@@ -1,0 +1,246 @@
+//! What is left of things that are no longer published, and copies that nobody ordered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
+use carrick_syncagent::api::{AGENT_NAME, KEEPER};
+use carrick_syncagent::rules::abandoned::resource_of;
+use carrick_syncagent::rules::keeper;
+use serde_json::json;
+
+use super::Finding;
+use super::agents::is_fresh;
+use crate::doctor::facts::{Facts, KindCopies, KnownCopy};
+use crate::doctor::right::RightScope;
+
+/// How many objects are named.
+const NAMED: usize = 5;
+
+pub(super) fn export(facts: &Facts) -> Vec<Finding> {
+    let (Some(export), Some(Ok(_))) = (facts.export.object(), &facts.published) else { return Vec::new() };
+    let mut found: Vec<Finding> = dead_apis(facts, export).into_iter().chain(unneeded_claims(facts, export)).collect();
+    if found.is_empty() {
+        found.push(Finding::green("everything in the export is published by a PublishedResource"));
+    }
+    found
+}
+
+/// APIs that this agent has exported and no PublishedResource publishes any more.
+fn dead_apis(facts: &Facts, export: &ApiExport) -> Option<Finding> {
+    let computed = facts.published().iter().filter_map(|one| one.schema.clone());
+    let noted = facts.published().iter().filter_map(|one| one.object["status"]["resourceSchemaName"].as_str());
+    let alive: BTreeSet<String> =
+        computed.map(|name| resource_of(&name)).chain(noted.map(resource_of)).filter(|it| !it.is_empty()).collect();
+    let own = |name: &str| {
+        let schema = facts.schemas.iter().find(|schema| schema.metadata.name == name);
+        schema.is_some_and(|schema| schema.metadata.label(AGENT_NAME) == Some(facts.asked.agent_name.as_str()))
+    };
+    let listed = &export.spec.latest_resource_schemas;
+    let (dead, rest): (Vec<&String>, Vec<&String>) =
+        listed.iter().partition(|name| own(name) && !alive.contains(&resource_of(name)));
+    if dead.is_empty() {
+        return None;
+    }
+    let names: BTreeSet<String> = dead.iter().map(|name| resource_of(name)).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let text = format!(
+        "the export still offers {}, which no PublishedResource publishes: orders of that are served by nobody",
+        names.join(", ")
+    );
+    let patch = json!({ "spec": { "latestResourceSchemas": rest } });
+    Some(
+        Finding::amber(text)
+            .fix("# publish it again, or withdraw it; consumers lose the API and all orders of it:")
+            .by(&facts.tool(RightScope::Export, "apiexports"), &change(&export.metadata.name, &patch)),
+    )
+}
+
+/// Claims that were made for something that is no longer published.
+fn unneeded_claims(facts: &Facts, export: &ApiExport) -> Option<Finding> {
+    let keepers = keeper::read(export.metadata.annotation(KEEPER));
+    let shared = keepers.iter().any(|it| it.agent != facts.asked.agent_name && is_fresh(it, facts));
+    let foreign = export.metadata.annotation(AGENT_NAME).is_some_and(|owner| owner != facts.asked.agent_name);
+    // Others may need them.
+    if shared || foreign || facts.unneeded_claims.is_empty() {
+        return None;
+    }
+    let shown = |claim: &PermissionClaim| match claim.group.as_str() {
+        "" => claim.resource.clone(),
+        group => format!("{}.{group}", claim.resource),
+    };
+    let names: Vec<String> = facts.unneeded_claims.iter().map(shown).collect();
+    let rest: Vec<&PermissionClaim> =
+        export.spec.permission_claims.iter().filter(|claim| !facts.unneeded_claims.contains(claim)).collect();
+    let patch = json!({ "spec": { "permissionClaims": rest } });
+    Some(
+        Finding::amber(format!("the export claims {}, which nothing published here needs", names.join(", ")))
+            .fix("# unless somebody else needs them:")
+            .by(&facts.tool(RightScope::Export, "apiexports"), &change(&export.metadata.name, &patch)),
+    )
+}
+
+fn change(export: &str, patch: &serde_json::Value) -> String {
+    format!("patch apiexports.v1alpha1.apis.kcp.io {export} --type=merge -p '{patch}'")
+}
+
+pub(super) fn copies(facts: &Facts) -> Vec<Finding> {
+    facts.copies.iter().flat_map(|kind| of_kind(facts, kind)).collect()
+}
+
+fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
+    let own = facts.asked.agent_name.as_str();
+    let (ours, theirs): (Vec<&KnownCopy>, Vec<&KnownCopy>) = kind.copies.iter().partition(|copy| copy.agent == own);
+    let (good, strays): (Vec<&KnownCopy>, Vec<&KnownCopy>) = ours.iter().partition(|copy| copy.has_order);
+    let mut found = Vec::new();
+    if !good.is_empty() {
+        found.push(Finding::green(format!("{} of {} belong to an order", count(good.len(), "copy"), kind.resource)));
+    }
+    if !strays.is_empty() {
+        let text = format!(
+            "{} of {} without an order: {}",
+            count(strays.len(), "copy"),
+            kind.resource,
+            named(strays.iter().map(|copy| format!("{}, made for {}", copy.place(), copy.order)))
+        );
+        let mut stray = Finding::amber(text).fix("# if nobody needs their data any more:");
+        for copy in strays.iter().take(NAMED) {
+            let inside = if copy.namespace.is_empty() { String::new() } else { format!(" -n {}", copy.namespace) };
+            stray = stray.fix(format!("{} delete {} {}{inside}", facts.kubectl(), kind.resource, copy.name));
+        }
+        found.push(stray);
+    }
+    let mut by_agent: BTreeMap<&str, Vec<&KnownCopy>> = BTreeMap::new();
+    for copy in theirs {
+        by_agent.entry(&copy.agent).or_default().push(copy);
+    }
+    for (agent, copies) in by_agent {
+        let twice: Vec<&&KnownCopy> =
+            copies.iter().filter(|copy| ours.iter().any(|own| own.order == copy.order)).collect();
+        if twice.is_empty() {
+            let text = format!("{} of {} belong to agent {agent}", count(copies.len(), "copy"), kind.resource);
+            found.push(Finding::green(text));
+            continue;
+        }
+        let orders = named(twice.iter().map(|copy| copy.order.clone()));
+        let text = format!(
+            "{} of {} have a second copy, made by agent {agent}: {orders}",
+            count(twice.len(), "order"),
+            kind.resource
+        );
+        found.push(
+            Finding::red(text)
+                .fix(format!("stop agent {agent}, or give it other PublishedResources, then delete its copies:"))
+                .fix(format!("{} get {} -A -l {AGENT_NAME}={agent}", facts.kubectl(), kind.resource)),
+        );
+    }
+    found
+}
+
+impl KnownCopy {
+    fn place(&self) -> String {
+        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    let plural = noun.strip_suffix('y').map_or_else(|| format!("{noun}s"), |stem| format!("{stem}ies"));
+    format!("{number} {}", if number == 1 { noun.to_owned() } else { plural })
+}
+
+fn named(all: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = all.collect();
+    let more = if all.len() > NAMED { format!("; and {} more", all.len() - NAMED) } else { String::new() };
+    format!("{}{more}", all[..all.len().min(NAMED)].join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_kcp::apis::v1alpha1::ApiResourceSchema;
+    use serde_json::Value;
+
+    use super::super::Severity::{Amber, Green, Red};
+    use super::*;
+    use crate::doctor::facts::{Lookup, Published};
+
+    fn facts() -> Facts {
+        let mut export = ApiExport::new("e");
+        export.spec.latest_resource_schemas =
+            ["v1.buckets.x", "v1.queues.x", "v1.foreign.x"].map(str::to_owned).to_vec();
+        export.spec.permission_claims =
+            ["events", "secrets"].map(|resource| PermissionClaim::all("", resource, "")).to_vec();
+        let schema = |name: &str, agent: &str| {
+            let mut schema = ApiResourceSchema::new(name);
+            schema.metadata.set_label(AGENT_NAME, agent);
+            schema
+        };
+        let mut facts = Facts {
+            export: Lookup::There(export),
+            export_url: "https://h/clusters/root:p".to_owned(),
+            schemas: vec![schema("v1.buckets.x", "me"), schema("v1.queues.x", "me"), schema("v1.foreign.x", "you")],
+            published: Some(Ok(vec![Published {
+                name: "buckets".to_owned(),
+                problem: None,
+                doubts: Vec::new(),
+                pr: None,
+                object: Value::Null,
+                crd: None,
+                schema: Some("v2.buckets.x".to_owned()),
+            }])),
+            ..Facts::default()
+        };
+        facts.asked.agent_name = "me".to_owned();
+        facts
+    }
+
+    #[test]
+    fn an_api_that_nobody_publishes_is_found_with_the_command_that_withdraws_it() {
+        let found = export(&facts());
+        assert_eq!((found.len(), found[0].severity), (1, Amber), "{found:?}");
+        assert!(found[0].text.contains("offers queues.x, which"), "{found:?}");
+        let command = found[0].fix.last().unwrap();
+        assert!(
+            command.ends_with(r#"patch apiexports.v1alpha1.apis.kcp.io e --type=merge -p '{"spec":{"latestResourceSchemas":["v1.buckets.x","v1.foreign.x"]}}'"#),
+            "{command}"
+        );
+        assert_eq!(export(&Facts { published: None, ..facts() }), [], "nothing is known");
+    }
+
+    #[test]
+    fn a_claim_that_nothing_needs_is_found_unless_others_may_need_it() {
+        let mut facts = facts();
+        facts.unneeded_claims = vec![PermissionClaim::all("", "secrets", "")];
+        let found = export(&facts);
+        assert!(found[1].text.starts_with("the export claims secrets, which"), "{found:?}");
+        assert!(found[1].fix.last().unwrap().contains(r#""resource":"events""#), "{found:?}");
+        assert!(!found[1].fix.last().unwrap().contains("secrets"), "{found:?}");
+        if let Lookup::There(export) = &mut facts.export {
+            export.metadata.annotate(AGENT_NAME, "you");
+        }
+        assert_eq!(export(&facts).len(), 1);
+    }
+
+    #[test]
+    fn copies_without_an_order_and_second_copies_are_found() {
+        let copy = |name: &str, agent: &str, order: &str, has_order| KnownCopy {
+            namespace: "ns".to_owned(),
+            name: name.to_owned(),
+            agent: agent.to_owned(),
+            order: order.to_owned(),
+            has_order,
+        };
+        let of = |copies: Vec<KnownCopy>| {
+            let kind = KindCopies { resource: "buckets.x".to_owned(), copies };
+            super::copies(&Facts { copies: vec![kind], ..facts() })
+        };
+        let found =
+            of(vec![copy("a", "me", "c|d/a", true), copy("b", "me", "c|d/b", false), copy("z", "you", "c|d/z", true)]);
+        assert_eq!(found.iter().map(|it| it.severity).collect::<Vec<_>>(), [Green, Amber, Green], "{found:?}");
+        assert_eq!(found[1].text, "1 copy of buckets.x without an order: ns/b, made for c|d/b");
+        assert_eq!(found[1].fix[1], "kubectl delete buckets.x b -n ns");
+        let found = of(vec![copy("a", "me", "c|d/a", true), copy("b", "you", "c|d/a", true)]);
+        assert_eq!(found[1].severity, Red);
+        assert!(found[1].text.contains("made by agent you: c|d/a"), "{found:?}");
+        let many = of((0..7).map(|at| copy(&at.to_string(), "me", "o", false)).collect());
+        assert!(many[0].text.ends_with("; and 2 more") && many[0].fix.len() == 6, "{many:?}");
+    }
+}

@@ -1,0 +1,244 @@
+//! One screen: what an agent is doing, fitted to a terminal. Pure.
+
+use console::{StyledObject, measure_text_width, style, truncate_str};
+use serde_json::Value;
+
+/// How many workspaces are listed where there is room.
+const LISTED: usize = 10;
+
+/// How large the screen is, and whether it has colours.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Columns; `None` for no limit.
+    pub width: Option<usize>,
+    /// Lines; `None` for no limit.
+    pub height: Option<usize>,
+    /// Whether to use colours.
+    pub colours: bool,
+}
+
+/// What is wrong with a PublishedResource, as the dashboard reports it.
+pub fn trouble(pr: &Value) -> Option<&str> {
+    // Some only wait for another one, and that no schema is held back is good news.
+    let waits = |condition: &Value| {
+        let reason = condition["reason"].as_str().unwrap_or_default();
+        ["Pending", "NotPublished", "NotSyncing"].contains(&reason)
+    };
+    let is_wrong =
+        |condition: &&Value| condition["status"] == "False" && condition["type"] != "SchemaHeld" && !waits(condition);
+    let wrong = pr["conditions"].as_array().into_iter().flatten().find(is_wrong);
+    pr["problem"].as_str().or(pr["failing"].as_str()).or(wrong.and_then(|condition| condition["message"].as_str()))
+}
+
+/// The whole screen.
+pub fn text(state: &Value, size: Size) -> String {
+    let mut lines = header(state, size);
+    let list = |key: &str| state[key].as_array().cloned().unwrap_or_default();
+    let published: Vec<Vec<Cell>> = list("publishedResources").iter().map(published_row).collect();
+    lines.push(String::new());
+    lines.extend(table(&["PUBLISHED RESOURCE", "OBJECTS", "COPIES", "STATE"], &published, size));
+    let mut workspaces = list("workspaces");
+    workspaces.sort_by_key(|workspace| std::cmp::Reverse(workspace["objects"].as_u64()));
+    if !workspaces.is_empty() {
+        // A heading, an empty line, and one that says how many are not shown.
+        let room = size.height.map_or(LISTED, |height| height.saturating_sub(lines.len() + 4).clamp(1, LISTED.max(1)));
+        let rows: Vec<Vec<Cell>> = workspaces.iter().take(room).map(workspace_row).collect();
+        lines.push(String::new());
+        lines.extend(table(&["WORKSPACE", "OBJECTS", "LOGICAL CLUSTER"], &rows, size));
+        if workspaces.len() > room {
+            lines.push(format!("and {} more", workspaces.len() - room));
+        }
+    }
+    if let Some(height) = size.height {
+        lines.truncate(height.saturating_sub(1));
+    }
+    let fitted = lines.into_iter().map(|line| match size.width {
+        Some(width) => truncate_str(&line, width, "…").into_owned(),
+        None => line,
+    });
+    fitted.map(|line| line + "\n").collect()
+}
+
+fn header(state: &Value, size: Size) -> Vec<String> {
+    let (agent, now) = (&state["agent"], &state["now"]);
+    let number = |value: &Value| value.as_f64().unwrap_or_default();
+    let failing = state["publishedResources"].as_array().into_iter().flatten().any(|pr| trouble(pr).is_some());
+    let badge = match (agent["ready"] == true, agent["leading"] == false) {
+        (false, _) => style("not ready").red().bold(),
+        (true, true) => style("stands by").green(),
+        (true, false) if failing => style("needs attention").yellow().bold(),
+        (true, false) => style("works").green().bold(),
+    };
+    let mut lines = vec![
+        format!(
+            "{}  {}  up {}  version {}",
+            painted(style(word(&agent["name"])).bold(), size),
+            painted(badge, size),
+            duration(agent["uptimeSeconds"].as_u64().unwrap_or_default()),
+            word(&agent["version"]),
+        ),
+        format!("APIExport {} in {}", word(&agent["export"]), word(&agent["workspace"])),
+        format!(
+            "longest wait {:.1} s  waiting {:.0}  steps {:.0}  errors {:.0}",
+            number(&now["lagSeconds"]),
+            number(&now["queued"]),
+            number(&now["steps"]),
+            number(&now["errors"]),
+        ),
+    ];
+    let problems = state["problems"].as_array().into_iter().flatten();
+    lines.extend(problems.map(|problem| painted(style(format!("! {}", word(problem))).red(), size)));
+    lines
+}
+
+/// One cell of a table.
+struct Cell {
+    text: String,
+    number: bool,
+    look: fn(StyledObject<String>) -> StyledObject<String>,
+}
+
+impl Cell {
+    fn text(text: String) -> Self {
+        Self { text, number: false, look: |it| it }
+    }
+
+    fn number(value: &Value) -> Self {
+        Self { text: format!("{:.0}", value.as_f64().unwrap_or_default()), number: true, look: |it| it }
+    }
+}
+
+fn published_row(pr: &Value) -> Vec<Cell> {
+    let state = match (trouble(pr), word(&pr["schema"])) {
+        (Some(trouble), _) => Cell { look: StyledObject::yellow, ..Cell::text(trouble.to_owned()) },
+        (None, schema) if schema.is_empty() => Cell::text("not published yet".to_owned()),
+        (None, schema) => Cell { look: StyledObject::green, ..Cell::text(schema) },
+    };
+    vec![Cell::text(word(&pr["name"])), Cell::number(&pr["sources"]), Cell::number(&pr["copies"]), state]
+}
+
+fn workspace_row(workspace: &Value) -> Vec<Cell> {
+    let (cluster, path) = (word(&workspace["cluster"]), word(&workspace["path"]));
+    let name = if path.is_empty() { cluster.clone() } else { path };
+    vec![Cell::text(name), Cell::number(&workspace["objects"]), Cell::text(cluster)]
+}
+
+/// A table whose columns are as wide as what is in them; numbers stand on the right.
+fn table(headings: &[&str], rows: &[Vec<Cell>], size: Size) -> Vec<String> {
+    let width = |at: usize| {
+        let widest = rows.iter().filter_map(|row| row.get(at)).map(|cell| measure_text_width(&cell.text)).max();
+        widest.unwrap_or(0).max(headings[at].len())
+    };
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let is_number = |at: usize| rows.first().is_some_and(|row| row.get(at).is_some_and(|cell| cell.number));
+    let padded = |text: &str, at: usize| {
+        let gap = " ".repeat(widths[at].saturating_sub(measure_text_width(text)));
+        match (is_number(at), at + 1 == headings.len()) {
+            (true, _) => (gap, String::new()),
+            // Nothing stands behind the last column.
+            (false, true) => (String::new(), String::new()),
+            (false, false) => (String::new(), gap),
+        }
+    };
+    let heading: Vec<String> = headings
+        .iter()
+        .enumerate()
+        .map(|(at, heading)| {
+            let (before, after) = padded(heading, at);
+            format!("{before}{}{after}", painted(style((*heading).to_owned()).dim(), size))
+        })
+        .collect();
+    let mut lines = vec![heading.join("  ")];
+    for row in rows {
+        let cells = row.iter().enumerate().map(|(at, cell)| {
+            let (before, after) = padded(&cell.text, at);
+            format!("{before}{}{after}", painted((cell.look)(style(cell.text.clone())), size))
+        });
+        lines.push(cells.collect::<Vec<_>>().join("  "));
+    }
+    lines
+}
+
+fn painted<T: std::fmt::Display>(text: StyledObject<T>, size: Size) -> String {
+    text.force_styling(size.colours).to_string()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const WIDE: Size = Size { width: None, height: None, colours: false };
+
+    fn state() -> Value {
+        json!({
+            "agent": { "name": "a", "version": "1", "export": "e", "workspace": "root:p", "leading": null, "ready": false, "uptimeSeconds": 3 },
+            "problems": ["connection to kcp: refused"],
+            "now": { "lagSeconds": 1.25, "queued": 2.0, "steps": 3.0, "errors": 4.0 },
+            "publishedResources": [
+                { "name": "buckets", "schema": "v1.buckets.e", "conditions": [{ "type": "SchemaHeld", "status": "False" }], "sources": 5.0, "copies": 4.0 },
+                { "name": "broken", "problem": "no such kind", "conditions": [], "sources": 0.0, "copies": 0.0 },
+            ],
+            "workspaces": [
+                { "cluster": "1k2j3h4k5j6h", "path": "root:orgs:a-rather-long-name:team", "objects": 1 },
+                { "cluster": "many", "path": null, "objects": 9 },
+            ],
+        })
+    }
+
+    #[test]
+    fn a_screen_shows_state_problems_and_counts_in_columns() {
+        let text = text(&state(), WIDE);
+        let wanted = "\
+a  not ready  up 3 s  version 1
+APIExport e in root:p
+longest wait 1.2 s  waiting 2  steps 3  errors 4
+! connection to kcp: refused
+
+PUBLISHED RESOURCE  OBJECTS  COPIES  STATE
+buckets                   5       4  v1.buckets.e
+broken                    0       0  no such kind
+
+WORKSPACE                          OBJECTS  LOGICAL CLUSTER
+many                                     9  many
+root:orgs:a-rather-long-name:team        1  1k2j3h4k5j6h
+";
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn a_small_terminal_gets_what_fits() {
+        let mut state = state();
+        state["workspaces"] = (0..50).map(|at| json!({ "cluster": format!("c{at}"), "objects": at })).collect();
+        for (width, height) in [(40, 15), (20, 8), (10, 3), (80, 24)] {
+            let text = text(&state, Size { width: Some(width), height: Some(height), colours: true });
+            assert!(text.lines().count() < height, "{text}");
+            assert!(text.lines().all(|line| measure_text_width(line) <= width), "{text}");
+        }
+        let text = text(&state, Size { height: Some(15), ..WIDE });
+        assert!(text.lines().last().unwrap().starts_with("and 4"), "{text}");
+    }
+
+    #[test]
+    fn an_agent_whose_orders_fail_does_not_just_work() {
+        let mut state = state();
+        state["agent"]["ready"] = json!(true);
+        assert!(text(&state, WIDE).starts_with("a  needs attention"));
+        state["publishedResources"].as_array_mut().unwrap().pop();
+        assert!(text(&state, WIDE).starts_with("a  works"));
+    }
+}

@@ -1,0 +1,241 @@
+//! What people see of a running agent: doctor, explain and top, run as a user would, beside `carrick dev`.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+#![cfg(unix)] // stopping needs signals
+
+#[path = "support/running.rs"]
+mod running;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use running::{Folder, Running, carrick};
+use serde_json::Value;
+
+const CRD: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: buckets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Bucket, listKind: BucketList, plural: buckets, singular: bucket}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {region: {type: string}}}
+          status: {type: object, properties: {url: {type: string}}}
+";
+// As kubectl apply would take it: a namespace where there is none, keys with nothing below, a comment that is longer than most.
+const PUBLISHED: &str = "
+# ------------------------------------------------------------------------------------------------------------------------------------
+apiVersion: syncagent.kcp.io/v1alpha1
+kind: PublishedResource
+metadata: {name: buckets, namespace: default, labels: , annotations: }
+spec:
+  resource: {apiGroup: example.com, kind: Bucket, versions: [v1]}
+  projection:
+  related:
+  - identifier: keys
+    origin: service
+    version: v1
+    resource: secrets
+    projection:
+    object: {template: {template: '{{ .Object.metadata.name }}-keys'}}
+status:
+";
+const ORDER: &str =
+    "{apiVersion: example.com/v1, kind: Bucket, metadata: {name: first, namespace: default}, spec: {region: eu}}";
+
+struct Stage {
+    folder: Folder,
+    dev: Running,
+}
+
+impl Stage {
+    fn open(test: &str) -> Self {
+        let folder = Folder::new(test);
+        for (name, text) in [("crd.yaml", CRD), ("pr.yaml", PUBLISHED), ("order.yaml", ORDER)] {
+            fs::write(folder.path(name), text).unwrap();
+        }
+        let paths = [("--crd", "crd.yaml"), ("--published-resource", "pr.yaml"), ("--object", "order.yaml")];
+        let mut args = vec!["dev".to_owned(), "--data-dir".to_owned(), folder.path("dev")];
+        args.extend(paths.iter().flat_map(|(flag, name)| [(*flag).to_owned(), folder.path(name)]));
+        let mut dev = Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        dev.until("object buckets default/first: order generation 1 → copy generation 1");
+        Self { folder, dev }
+    }
+
+    /// Runs a command with the flags of the agent that `carrick dev` runs, which has a name of its own; exit code, stdout and stderr.
+    fn ask(&self, command: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
+        let (service, kcp) = (self.folder.path("dev/service.kubeconfig"), self.folder.path("dev/provider.kubeconfig"));
+        let namespace = self.namespace();
+        let flags = [
+            "--kubeconfig",
+            &service,
+            "--kcp-kubeconfig",
+            &kcp,
+            "--apiexportendpointslice-ref",
+            "dev",
+            "--namespace",
+            &namespace,
+        ];
+        let output = carrick(&[command, &flags, more].concat()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// The namespace of the agent, which has the name of the run.
+    fn namespace(&self) -> String {
+        let kubeconfig = self.folder.path("dev/service.kubeconfig");
+        let output = running::kubectl(&["--kubeconfig", &kubeconfig, "get", "ns", "-o", "name"]);
+        let found = output.map(|output| String::from_utf8(output.stdout).unwrap()).unwrap_or_default();
+        let found =
+            found.lines().find_map(|line| line.strip_prefix("namespace/").filter(|it| it.starts_with("carrick-dev-")));
+        found.unwrap_or("carrick-dev").to_owned()
+    }
+
+    /// Asks again until the answer is right.
+    fn until(
+        &self,
+        command: &[&str],
+        more: &[&str],
+        is_right: impl Fn(&(Option<i32>, String, String)) -> bool,
+    ) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let answer = self.ask(command, more);
+            if is_right(&answer) {
+                return answer.1;
+            }
+            assert!(Instant::now() < deadline, "{answer:?}");
+        }
+    }
+
+    fn save(&self, name: &str, text: &str) {
+        let beside = self.folder.path(".beside");
+        fs::write(&beside, text).unwrap();
+        fs::rename(beside, self.folder.path(name)).unwrap();
+    }
+}
+
+#[test]
+fn explain_agrees_with_the_agent() {
+    let mut stage = Stage::open("look-explain");
+    // The agent is called dev, which is not what the name of the slice suggests.
+    let told = stage.until(&["explain"], &[], |(code, told, _)| {
+        *code == Some(0) && told.starts_with("Agent dev\n") && told.contains("in line with service Bucket")
+    });
+    assert!(
+        told.contains("waits: related resource \"keys\": service Secret ") && told.contains(" does not exist"),
+        "{told}"
+    );
+    assert!(told.contains("  root:consumer default/first: "), "{told}");
+
+    for (more, wanted) in [
+        (["--workspace", "root:nobody"], "no consumer's workspace is called \"root:nobody\""),
+        (["--object", "default/nothing"], "no object default/nothing is offered"),
+    ] {
+        let (code, _, told) = stage.ask(&["explain"], &more);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains(wanted), "{told}");
+    }
+
+    // A related kind that nobody serves is an error of every object, and a doubt before there is any.
+    stage.save("pr.yaml", &PUBLISHED.replace("resource: secrets", "resource: safes"));
+    let told = stage.until(&["explain"], &[], |(_, told, _)| told.contains("1 with errors"));
+    assert!(
+        told.contains("    error: related resource \"keys\": the service cluster has no resource safes./v1"),
+        "{told}"
+    );
+    assert!(told.contains("  doubtful: spec.related[0]: the service cluster serves no safes"), "{told}");
+
+    // Rules that are not valid: the agent goes on by the earlier ones, and explain says so.
+    stage.save("pr.yaml", &PUBLISHED.replace("metadata.name }}-keys", "metadata.name | uper }}-keys"));
+    stage.dev.until("did you mean upper?");
+    let told =
+        stage.until(&["explain"], &[], |(_, told, _)| told.contains("the running agent reports Syncing: By the rules"));
+    assert!(told.contains("  problem: ") && told.contains("→uper←"), "{told}");
+    assert!(told.contains("default/first: the rules of its PublishedResource are not valid"), "{told}");
+    stage.save("pr.yaml", PUBLISHED);
+    stage.dev.until("✓ published buckets: Bucket.example.com as v");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn doctor_is_green_for_a_running_agent_and_fits_the_screen() {
+    let stage = Stage::open("look-doctor");
+    let (code, told, _) = stage.ask(&["doctor"], &[]);
+    assert_eq!(code, Some(0), "{told}");
+    for wanted in
+        ["the export is kept by this agent, dev", "this agent runs at ", "1 copy of buckets.example.com belong"]
+    {
+        assert!(told.contains(wanted), "{wanted:?} is not in\n{told}");
+    }
+    assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
+
+    // The same flags in a file.
+    let file = stage.folder.path("agent.yaml");
+    let text = format!(
+        "kubeconfig: {}\nkcp-kubeconfig: {}\napiexportendpointslice-ref: dev\nnamespace: {}\n",
+        stage.folder.path("dev/service.kubeconfig"),
+        stage.folder.path("dev/provider.kubeconfig"),
+        stage.namespace()
+    );
+    fs::write(&file, text).unwrap();
+    let output = carrick(&["doctor", "--config", &file, "-o", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["severity"], "green", "{report}");
+
+    // Nothing that is no longer published stays unnoticed.
+    let Some(told) = withdraw(&stage) else { return };
+    assert!(told.contains("the export still offers buckets.example.com"), "{told}");
+    assert!(told.contains("patch apiexports.v1alpha1.apis.kcp.io dev"), "{told}");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+/// Deletes the PublishedResource; what the doctor says then.
+fn withdraw(stage: &Stage) -> Option<String> {
+    fs::remove_file(stage.folder.path("pr.yaml")).unwrap();
+    Some(stage.until(&["doctor"], &[], |(_, told, _)| told.contains("the export still offers")))
+}
+
+#[test]
+fn top_takes_the_address_that_dev_prints() {
+    let stage = Stage::open("look-top");
+    let line = stage.dev.output.lines().find(|line| line.starts_with("dashboard")).unwrap();
+    let url = line.split_whitespace().nth(1).unwrap();
+    let output = carrick(&["top", url]).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.starts_with("dev  works  up "), "{told}");
+    assert!(told.contains("\nroot:consumer "), "{told}");
+    let output = carrick(&["top", url, "-o", "json"]).output().unwrap();
+    let state: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(state["workspaces"][0]["path"], "root:consumer");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = carrick(&["completions", shell]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("from-deployment"), "{shell}: {text}");
+    }
+    let folder = Folder::new("look-man");
+    let output = carrick(&["man", "--dir", &folder.path("man")]).output().unwrap();
+    assert!(output.status.success());
+    let page = fs::read_to_string(folder.path("man/carrick-doctor.1")).unwrap();
+    assert!(page.contains("carrick\\-doctor") && page.contains("from\\-deployment"), "{page}");
+    // Global flags are listed once, apart from those of the command.
+    let output = carrick(&["doctor", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(help.matches("--verbose").count(), 1, "{help}");
+    assert!(help.find("Global options:").unwrap() > help.find("The agent:").unwrap(), "{help}");
+}

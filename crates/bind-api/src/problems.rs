@@ -142,7 +142,7 @@ problems! {
             problem,
         },
         /// The CRD could not be updated.
-        CrdUpdateFailed(CONNECTED, "CustomResourceDefinitionUpdateFailed", Error,
+        CrdUpdateFailed(SCHEMA_IN_SYNC, "CustomResourceDefinitionUpdateFailed", Error,
             "CustomResourceDefinition {crd} could not be updated: {problem}") {
             /// Its name.
             crd,

@@ -11,7 +11,6 @@ pub mod agent;
 pub mod backend;
 pub mod decide;
 pub mod http;
-pub mod logging;
 pub mod options;
 pub mod provider;
 

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use carrick_bind_backend::options::{Command, Options, Roles};
-use carrick_bind_backend::{agent, backend, decide, logging};
+use carrick_bind_backend::{agent, backend, decide};
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    logging::init(options.v);
+    carrick_process::log_to_stderr("kube_bind_backend", options.logging_format, options.v);
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(carrick_json::STACK)

@@ -9,6 +9,7 @@ use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
+use carrick_process::{Format, logging_format};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
@@ -86,6 +87,9 @@ pub struct Options {
     /// Namespace of the Lease and of the backend's keys; by default $POD_NAMESPACE, or the namespace of the kubeconfig's context
     #[arg(long, value_name = "NAMESPACE")]
     lease_namespace: Option<String>,
+    /// How log lines look: text or json
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = logging_format)]
+    pub logging_format: Format,
     /// How much is logged: 4 and more for details
     #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
     pub v: u8,

@@ -7,11 +7,10 @@
 //!        └───────────────── agent: watches, one session per contract ◀──────── writes
 //! ```
 //!
-//! Carrying out a plan and deciding again yields an empty plan; the tests check that. `options` and `logging` are for the program `konnector`.
+//! Carrying out a plan and deciding again yields an empty plan; the tests check that. `options` is for the program `konnector`.
 
 pub mod agent;
 pub mod decide;
-pub mod logging;
 pub mod options;
 
 /// The version that providers are told.

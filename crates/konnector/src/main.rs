@@ -4,13 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use carrick_konnector::options::{Command, Options, Roles};
-use carrick_konnector::{agent, decide, logging};
+use carrick_konnector::{agent, decide};
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    logging::init(options.v);
+    carrick_process::log_to_stderr("konnector", options.logging_format, options.v);
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(carrick_json::STACK)

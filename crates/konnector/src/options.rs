@@ -8,6 +8,7 @@ use std::time::Duration;
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
+use carrick_process::{Format, logging_format};
 use clap::{Args, Parser, Subcommand};
 
 use crate::agent::{KonnectorConfig, LeaseConfig};
@@ -31,6 +32,9 @@ pub struct Options {
     /// How often providers are looked at even if no watch reports a change
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = positive)]
     pub provider_polling_interval: Duration,
+    /// How log lines look: text or json
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = logging_format)]
+    pub logging_format: Format,
     /// How much is logged: 4 and more for details
     #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
     pub v: u8,

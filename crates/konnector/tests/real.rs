@@ -24,12 +24,17 @@ use serde_json::{Value, json};
 use servers::Servers;
 use world::{World, has};
 
+fn servers() -> Option<Servers> {
+    let servers = Servers::start();
+    if servers.is_none() {
+        eprintln!("skipped: set CARRICK_SERVERS to a folder with etcd and kube-apiserver, or run e2e/real");
+    }
+    servers
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_life_between_real_servers() {
-    let Some(servers) = Servers::start() else {
-        eprintln!("skipped: set CARRICK_SERVERS to a folder with etcd and kube-apiserver, or run e2e/real");
-        return;
-    };
+    let Some(servers) = servers() else { return };
     let provider = Provider::on(servers.cluster(0, &[BINDER, ROTATED]).await, "c-1").await;
     let mut world = World::on(servers.cluster(1, &[KONNECTOR]).await).await;
     world.start_konnector().await;
@@ -110,5 +115,54 @@ async fn a_whole_life_between_real_servers() {
     assert_eq!(world.consumer.get(&crd_kind(), None, "sheriffs.wild.io").await, None);
     assert_eq!(provider.cluster.get(&sheriffs(), None, "c-1-wyatt").await, None);
     world.ready("cowboys").await;
+    world.stop_konnector().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn providers_that_offer_the_same_and_one_that_goes_away_and_comes_back() {
+    let Some(servers) = servers() else { return };
+    let first = Provider::on(servers.cluster(0, &[BINDER]).await, "c-1").await;
+    let second = Provider::on(servers.cluster(1, &[BINDER]).await, "c-2").await;
+    let mut world = World::on(servers.cluster(2, &[KONNECTOR]).await).await;
+    world.start_konnector().await;
+
+    // Two exports have the same name: a bundle does not take the binding of another provider over.
+    first.export("sheriffs").await;
+    second.export("sheriffs").await;
+    world.store("first", &first).await;
+    world.store("second", &second).await;
+    world.bind("sheriffs", "first").await;
+    world.ready("sheriffs").await;
+    world.bundle("second", "second").await;
+    let clashes = |bundle: &Value| has(bundle, "Synced", "False", "SyncErrors");
+    let bundle = world.consumer.until(&bundles(), None, "second", clashes).await;
+    assert!(bundle.to_string().contains("leads to another provider"), "{bundle}");
+    world.consumer.delete(&bundles(), None, "second").await;
+    world.consumer.until_gone(&bundles(), None, "second").await;
+
+    // Two exports have the same CRD: the first one has it.
+    second.export("police").await;
+    world.bind("police", "second").await;
+    world.binding("police", "Connected", "False", "ForeignCustomResourceDefinition").await;
+    let binding = world.ready("sheriffs").await;
+    assert_eq!(binding["spec"]["kubeconfigSecretRef"]["name"], "first");
+
+    // The provider goes away: what it has stays, here too, and what is ordered meanwhile reaches it when it is back.
+    let sheriff = |intent: &str| json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "wyatt"}, "spec": {"intent": intent}});
+    world.consumer.apply(&sheriffs(), &sheriff("peace")).await;
+    first.cluster.until(&sheriffs(), None, "c-1-wyatt", |copy| copy["spec"]["intent"] == "peace").await;
+    servers.kill(0);
+    let binding = world.binding("sheriffs", "Heartbeating", "False", "ClusterBindingUpdateFailed").await;
+    assert!(has(&binding, "Connected", "True", ""), "what was true stays so: {binding}");
+    world.consumer.apply(&sheriffs(), &sheriff("order")).await;
+    assert!(world.consumer.get(&crd_kind(), None, "sheriffs.wild.io").await.is_some());
+    servers.revive(0);
+    world.ready("sheriffs").await;
+    first.cluster.until(&sheriffs(), None, "c-1-wyatt", |copy| copy["spec"]["intent"] == "order").await;
+
+    // When the first binding goes, the second one gets the CRD.
+    world.consumer.delete(&bindings(), None, "sheriffs").await;
+    world.ready("police").await;
+    assert_eq!(first.cluster.get(&sheriffs(), None, "c-1-wyatt").await, None);
     world.stop_konnector().await;
 }

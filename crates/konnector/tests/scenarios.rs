@@ -18,6 +18,8 @@ mod contract;
 mod existing;
 #[path = "scenarios/faults.rs"]
 mod faults;
+#[path = "scenarios/hostile.rs"]
+mod hostile;
 #[path = "scenarios/input.rs"]
 mod input;
 #[path = "scenarios/process.rs"]

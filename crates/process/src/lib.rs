@@ -2,11 +2,16 @@
 //!
 //! ```text
 //!  signals  SIGTERM, SIGINT ──▶ CancellationToken
+//!  lines    what is logged ──▶ stderr, as JSON or for people
 //!  pages    a path ──▶ Page: probes for the kubelet, metrics for Prometheus
 //! ```
 
+mod lines;
+mod logging;
 mod pages;
 mod signals;
 
+pub use lines::{Format, Lines};
+pub use logging::{log_to_stderr, logging_format};
 pub use pages::{HttpError, Page, bind, serve};
 pub use signals::stop_on_signals;

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::clusters::{Cluster, namespaces};
+
+/// Each has a folder of its own.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 const START: Duration = Duration::from_mins(3);
 
@@ -17,17 +22,25 @@ pub struct Servers {
     binaries: PathBuf,
     folder: PathBuf,
     etcd: u16,
-    processes: std::sync::Mutex<Vec<Child>>,
+    processes: Mutex<Vec<Running>>,
+}
+
+/// A process, and how it is started again.
+struct Running {
+    name: String,
+    args: Vec<String>,
+    child: Child,
 }
 
 impl Servers {
     /// Starts etcd; nothing if nobody says where the binaries are.
     pub fn start() -> Option<Self> {
         let binaries = PathBuf::from(std::env::var_os("CARRICK_SERVERS")?);
-        let folder = std::env::temp_dir().join(format!("carrick-konnector-{}", std::process::id()));
+        let count = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("carrick-konnector-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (client, peer) = (free(), free());
-        let servers = Self { binaries, folder, etcd: client, processes: std::sync::Mutex::default() };
+        let servers = Self { binaries, folder, etcd: client, processes: Mutex::default() };
         let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
         servers.spawn(
             "etcd",
@@ -45,14 +58,40 @@ impl Servers {
     }
 
     fn spawn(&self, name: &str, args: &[String]) {
-        let log = std::fs::File::create(self.folder.join(format!("{name}-{}.log", args.len()))).unwrap();
-        let child = Command::new(self.binaries.join(name))
+        let child = self.run(name, args);
+        self.processes.lock().unwrap().push(Running { name: name.to_owned(), args: args.to_vec(), child });
+    }
+
+    fn run(&self, name: &str, args: &[String]) -> Child {
+        let log = self.folder.join(format!("{name}-{}.log", self.processes.lock().unwrap().len()));
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        Command::new(self.binaries.join(name))
             .args(args)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
-            .spawn();
-        self.processes.lock().unwrap().push(child.unwrap());
+            .spawn()
+            .unwrap()
+    }
+
+    /// Kills the API server of this number.
+    pub fn kill(&self, number: usize) {
+        self.with(number, |running| {
+            running.child.kill().unwrap();
+            running.child.wait().unwrap();
+        });
+    }
+
+    /// Starts the API server of this number again, at the same address.
+    pub fn revive(&self, number: usize) {
+        let (name, args) = self.with(number, |running| (running.name.clone(), running.args.clone()));
+        let child = self.run(&name, &args);
+        self.with(number, |running| running.child = child);
+    }
+
+    fn with<T>(&self, number: usize, act: impl FnOnce(&mut Running) -> T) -> T {
+        let prefix = format!("--etcd-prefix=/cluster-{number}");
+        act(self.processes.lock().unwrap().iter_mut().find(|running| running.args.contains(&prefix)).unwrap())
     }
 
     fn write(&self, number: usize, name: &str, text: &str) -> String {
@@ -113,9 +152,9 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        for mut process in std::mem::take(&mut *self.processes.lock().unwrap()).into_iter().rev() {
-            let _ = process.kill();
-            let _ = process.wait();
+        for mut running in std::mem::take(&mut *self.processes.lock().unwrap()).into_iter().rev() {
+            let _ = running.child.kill();
+            let _ = running.child.wait();
         }
         remove(&self.folder);
     }

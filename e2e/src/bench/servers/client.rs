@@ -57,8 +57,15 @@ impl Client {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let connector =
-            hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http2().build();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        // Otherwise the body of a request waits 40 ms for the acknowledgement of its headers.
+        tcp.set_nodelay(true);
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_only()
+            .enable_http2()
+            .wrap_connector(tcp);
         let http = Http::builder(TokioExecutor::new()).http2_only(true).build(connector);
         Ok(Self { http, base: base.into(), token: token.into() })
     }

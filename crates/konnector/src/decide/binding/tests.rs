@@ -330,7 +330,9 @@ fn what_the_server_says_to_a_crd_is_told_and_what_is_there_is_synced_on() {
     world.refused = BTreeMap::from([("sheriffs.wild.io".to_owned(), refusal)]);
     let plan = world.plan();
     assert_eq!((plan.replace.len(), plan.sync.unwrap().apis.len()), (1, 1));
-    assert!(!conditions::is_true(&plan.status.unwrap().conditions, CONNECTED));
+    let told = plan.status.unwrap().conditions;
+    assert!(!conditions::is_true(&told, SCHEMA_IN_SYNC) && !conditions::is_true(&told, "Ready"));
+    assert!(conditions::is_true(&told, CONNECTED), "what is there is served on");
 }
 
 #[test]

@@ -160,7 +160,8 @@ async fn built_in_kinds_work_as_a_user_expects() {
     shell.shows("auth whoami", "", "Username    admin").await;
     shell.shows("delete namespace team", "", "namespace \"team\" deleted").await;
     shell.fails("get namespace team", "", "namespaces \"team\" not found").await;
-    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}";
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, \
+        template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}";
     shell.shows("apply -f -", deployment, "deployment.apps/web created").await;
     shell.shows("get deployments", "", "web    0/2").await;
     shell.shows("apply -f - --dry-run=server", deployment, "unchanged (server dry run)").await;

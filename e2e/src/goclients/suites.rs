@@ -25,27 +25,21 @@ struct Suite {
 }
 
 /// All of them that hold on a plane.
-const CONTROLLER_RUNTIME: [Suite; 6] = [
+const CONTROLLER_RUNTIME: [Suite; 7] = [
     Suite {
         package: "pkg/client",
         skip: &[
             // There is a ConfigMap in every namespace, as in every cluster with controllers.
             "ConsistentClient (typed|unstructured) write then read",
-            // Built-in kinds of workloads are stored as they are sent.
-            "server-side validation",
-            "should refuse (a create|an update) request for an invalid",
+            // Workloads have no schema that says which fields can be applied.
             "ClientWithFieldValidation should return errors",
-            "with unstructured objects should fetch an existing (non-namespace )?object$",
-            "with metadata objects should patch status and preserve",
             // Not served.
-            "evict",
-            "Pod bindings",
             "approve CSRs",
             "apply the scale subresource",
-            // An object to be created has a resource version.
-            "DryRunClient should not create an object",
         ],
     },
+    // There is a ServiceAccount in every namespace, too.
+    Suite { package: "pkg/cache", skip: &["Should list serviceaccounts and find exactly one"] },
     Suite { package: "pkg/manager", skip: &[] },
     Suite { package: "pkg/builder", skip: &[] },
     Suite { package: "pkg/controller", skip: &[] },
@@ -82,6 +76,8 @@ async fn on_a_service_cluster(programs: &Path, suite: &Suite) -> anyhow::Result<
     let mut command = Command::new(program);
     command.current_dir(programs.join("controller-runtime").join(suite.package));
     command.env("USE_EXISTING_CLUSTER", "true").env("KUBECONFIG", home.path().join("config"));
+    // controller-runtime ends its namespaces itself, and fails now and then because a controller has been quicker.
+    command.arg("-ginkgo.flake-attempts=4");
     if !suite.skip.is_empty() {
         command.arg(format!("-ginkgo.skip={}", suite.skip.join("|")));
     }

@@ -196,6 +196,9 @@ mod tests {
     }
 
     proptest::proptest! {
+        // One case tries hundreds of objects.
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+
         #[test]
         fn exactly_what_is_lost_is_told(
             fates in proptest::collection::vec((

@@ -31,7 +31,7 @@ impl Route {
     pub fn apply(&self, object: &Value) -> Result<Value, MutationError> {
         let mut converted = object.clone();
         for rule in &self.0 {
-            converted = rule.apply(converted)?;
+            converted = rule.apply(&converted)?;
         }
         let mut metadata = object["metadata"].clone();
         if let Value::Object(map) = &mut metadata {
@@ -46,11 +46,11 @@ impl Route {
 }
 
 impl Rule {
-    fn apply(&self, before: Value) -> Result<Value, MutationError> {
+    fn apply(&self, before: &Value) -> Result<Value, MutationError> {
         let mut object = before.clone();
         self.set_aside(&mut object);
         for step in &self.steps {
-            step.apply(&mut object, &before)?;
+            step.apply(&mut object, before)?;
         }
         self.bring_back(&mut object);
         let group = before["apiVersion"].as_str().and_then(|text| text.rsplit_once('/')).map(|(group, _)| group);

@@ -93,8 +93,9 @@ pub(super) fn remove(object: &mut Value, from: &str) {
     let _ = path::delete(object, from);
     let mut at = from;
     while let Some((above, _)) = at.rsplit_once('.') {
-        let is_empty =
-            path::get(object, above).value().is_some_and(|value| value.as_object().is_some_and(|map| map.is_empty()));
+        let is_empty = path::get(object, above)
+            .value()
+            .is_some_and(|value| value.as_object().is_some_and(serde_json::Map::is_empty));
         if above.ends_with('\\') || !above.contains('.') || !is_empty {
             return;
         }

@@ -60,6 +60,7 @@ impl Applier {
     /// Applies an object.
     pub async fn apply(&self, document: &Document, place: &ObjectLocation) -> Result<(), ApplyError> {
         let mut object = document.object.clone();
+        drop_nulls(&mut object);
         let labels = &document.object["metadata"]["labels"];
         if let Some(metadata) = object["metadata"].as_object_mut() {
             // kubectl and API servers take a namespace where there is none for a slip.
@@ -102,6 +103,18 @@ impl Applier {
     }
 }
 
+/// Removes keys with nothing below them. What kubectl creates loses them on the server; what is applied there keeps them, and is refused.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
 /// The server's message, shortened to what the author of a file needs.
 fn refused(error: &Error) -> ApplyError {
     let Error::Api(status) = error else { return ApplyError { text: error.to_string(), passes: false } };
@@ -121,4 +134,16 @@ fn refused(error: &Error) -> ApplyError {
     let text = if causes.is_empty() { status.to_string() } else { causes.join("; ") };
     // A namespace or kind that does not exist yet gives a 404.
     ApplyError { text, passes: status.code == 404 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_with_nothing_below_are_not_sent() {
+        let mut object = json!({ "spec": { "related": null, "list": [null, { "a": null, "b": 1 }] }, "status": null });
+        drop_nulls(&mut object);
+        assert_eq!(object, json!({ "spec": { "list": [null, { "b": 1 }] } }));
+    }
 }

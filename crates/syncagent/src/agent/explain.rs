@@ -130,7 +130,7 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
     if let Some(workspace) = &question.workspace
         && plans.problem.is_none()
     {
-        question.check_workspace(workspace, &plans)?;
+        check_workspace(workspace, &plans)?;
     }
     let mut published_resources = Vec::new();
     for name in catalog.resources.keys().chain(catalog.problems.keys()) {
@@ -353,18 +353,17 @@ fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-impl Question {
-    /// Whether a consumer has that workspace.
-    fn check_workspace(&self, workspace: &String, plans: &Plans) -> Result<(), ExplainError> {
-        let is_it =
-            |(cluster, path): (&String, &Option<String>)| cluster == workspace || path.as_ref() == Some(workspace);
-        if plans.workspaces.iter().any(is_it) {
-            return Ok(());
-        }
-        let known = plans.workspaces.iter().map(|(cluster, path)| path.as_ref().unwrap_or(cluster).clone()).collect();
-        Err(ExplainError::NoWorkspace { workspace: workspace.clone(), known })
+/// Whether a consumer has that workspace.
+fn check_workspace(workspace: &String, plans: &Plans) -> Result<(), ExplainError> {
+    let is_it = |(cluster, path): (&String, &Option<String>)| cluster == workspace || path.as_ref() == Some(workspace);
+    if plans.workspaces.iter().any(is_it) {
+        return Ok(());
     }
+    let known = plans.workspaces.iter().map(|(cluster, path)| path.as_ref().unwrap_or(cluster).clone()).collect();
+    Err(ExplainError::NoWorkspace { workspace: workspace.clone(), known })
+}
 
+impl Question {
     fn concerns(&self, object: &Explained) -> bool {
         let here = |workspace: &String| object.workspace.as_ref() == Some(workspace) || object.cluster == *workspace;
         self.workspace.as_ref().is_none_or(here) && self.object.as_ref().is_none_or(|wanted| object.object == *wanted)

@@ -82,7 +82,7 @@ pub fn agent_of(recorded: &[Keeper], owner: Option<&str>, cluster: &str) -> Opti
         // The reference agent writes no entries.
         [] if recorded.is_empty() => owner.map(str::to_owned),
         [] => None,
-        several => owner.filter(|owner| several.iter().any(|name| *name == owner)).map(str::to_owned),
+        several => owner.filter(|owner| several.contains(&owner)).map(str::to_owned),
     }
 }
 

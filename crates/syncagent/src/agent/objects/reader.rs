@@ -155,13 +155,14 @@ impl RelatedReader<'_> {
             let objects: Vec<(Value, String)> = match rules.names(primaries).map_err(broken)? {
                 NameSource::Pairs(pairs) => {
                     if pairs.is_empty() {
-                        reading.lack("the primary names no object yet".to_owned());
+                        reading.lack("the primary names no object yet");
                     }
                     let mut objects = Vec::new();
                     for (name, new_name) in pairs {
                         let object = self.get(reading, origin_side, &origin_kind, from, &name).await?;
                         if object.is_none() {
-                            reading.lack(format!("{} does not exist", address(origin_side, &origin_kind, from, &name)));
+                            reading
+                                .lack(&format!("{} does not exist", address(origin_side, &origin_kind, from, &name)));
                         }
                         objects.extend(object.map(|object| (object, new_name)));
                     }
@@ -172,7 +173,7 @@ impl RelatedReader<'_> {
                     if listed.is_empty() {
                         let (side, kind) = (origin_side.name, &origin_kind.kind.kind);
                         let place = if from.is_empty() { String::new() } else { format!(" in namespace {from}") };
-                        reading.lack(format!("no {side} {kind}{place} matches its selector"));
+                        reading.lack(&format!("no {side} {kind}{place} matches its selector"));
                     }
                     listed
                         .into_iter()
@@ -298,7 +299,7 @@ impl ReadPass<'_> {
         self.interests.lock().insert(Interest { side, gvr: gvr.clone(), scope: scope.clone(), wanted });
     }
 
-    fn lack(&self, what: String) {
+    fn lack(&self, what: &str) {
         self.absent.lock().push(format!("related resource {:?}: {what}", self.rules.identifier));
     }
 

@@ -278,7 +278,7 @@ mod tests {
     fn published(conditions: &Value) -> PublishedResource {
         let object = json!({
             "metadata": { "name": "a", "generation": 2, "resourceVersion": "7" },
-            "status": { "resourceSchemaName": "v1.as.x", "conditions": conditions },
+            "status": { "resourceSchemaName": "v1.as.x", "objects": "2/2", "conditions": conditions },
         });
         serde_json::from_value(object).unwrap()
     }

@@ -11,6 +11,7 @@
 //!        ├─ plane   serves an embedded kcp and a service cluster until stopped
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
+//!        ├─ withdraw takes a kind out of the export, on a date
 //!        ├─ ui      step lines with their time, for a terminal or plain
 //!        └─ embedded, workspaces, kubeconfig, logs    what demo, dev and plane need
 //! ```
@@ -32,6 +33,7 @@ mod signals;
 mod toolkit;
 mod top;
 mod ui;
+mod withdraw;
 mod workspaces;
 
 use std::process::ExitCode;
@@ -79,6 +81,7 @@ enum Command {
     Rollback(evolve::RollbackArgs),
     Toolkit(toolkit::Args),
     Top(top::Args),
+    Withdraw(withdraw::Args),
 }
 
 fn main() -> ExitCode {
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Rollback(args) => wait(evolve::roll_back(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
         Command::Top(args) => wait(top::run(args, verbose)),
+        Command::Withdraw(args) => wait(withdraw::run(args, verbose)),
     }
 }
 

@@ -29,6 +29,7 @@ mod discovery;
 mod export;
 mod objects;
 mod schemas;
+mod withdrawals;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -239,6 +240,7 @@ impl Agent {
         let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
         let (tell_granted, granted) = watch::channel(Granted::default());
         let (tell_chosen, chosen) = watch::channel(schemas::Chosen::default());
+        let (tell_released, released) = watch::channel(objects::Released::default());
         let (refused, to_ask_again) = mpsc::unbounded_channel();
         self.dashboard.follow(&self.places, receiver.clone(), troubles.clone());
         let mut parts = JoinSet::new();
@@ -281,6 +283,12 @@ impl Agent {
             "the check of rights"
         });
 
+        let withdrawals = withdrawals::run(local.clone(), receiver.clone(), halt.clone());
+        parts.spawn(async move {
+            withdrawals.await;
+            "the withdrawals controller"
+        });
+
         if self.enabled(Controller::ApiResourceSchema) {
             let schemas = schemas::Schemas {
                 local: local.clone(),
@@ -317,6 +325,7 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 exported: tell_exported,
                 chosen,
+                released,
                 warned: parking_lot::Mutex::default(),
                 doubts: parking_lot::Mutex::default(),
             };
@@ -343,6 +352,7 @@ impl Agent {
                 orders: self.dashboard.orders(),
                 troubles: tell_troubles,
                 refused,
+                released: tell_released,
                 granted,
             };
             let running = objects::run(Arc::new(context), receiver, halt.clone());

@@ -23,6 +23,7 @@ use super::events::Recorder;
 use super::export::{owner, published};
 use super::health::Health;
 use super::metrics::Metrics;
+use super::objects::Released;
 use super::objects::explain::{Plans, plan_all};
 use super::schemas::Chosen;
 use super::timing::Timing;
@@ -211,6 +212,7 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         orders: Arc::default(),
         troubles: watch::Sender::default(),
         refused: mpsc::unbounded_channel().0,
+        released: watch::Sender::default(),
         granted: watch::Sender::default().subscribe(),
     };
     let plans = plan_all(context, &served, question.patience).await;
@@ -307,7 +309,11 @@ fn export_changes(
     agent_name: &str,
     catalog: &Catalog,
 ) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
-    let change = apply(export, owner(export, agent_name, catalog), &published(catalog, &Chosen::new()));
+    let change = {
+        let (chosen, released) = (Chosen::new(), Released::new());
+        let published = published(catalog, &chosen, &released);
+        apply(export, owner(export, agent_name, catalog), &published, !catalog.others.is_empty())
+    };
     let mut changes = Vec::new();
     let foreign = |owner: &&str| *owner != agent_name && !catalog.others.contains(*owner);
     if let Some(owner) = export.metadata.annotation(AGENT_NAME).filter(foreign) {
@@ -353,6 +359,8 @@ async fn describe(
     let idle = resource.and_then(|pr| {
         if pr.metadata.deletion_timestamp.is_some() {
             Some("it is being deleted")
+        } else if pr.is_withdrawn() {
+            Some("it is withdrawn")
         } else if !pr.is_synchronized() {
             Some("spec.synchronization.enabled is false")
         } else if pr.status.resource_schema_name.is_empty() {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use thiserror::Error;
 
+use super::admission;
 use super::crd::{Crd, Version};
 use crate::api::{Projection, PublishedResource, SourceResource};
 
@@ -50,6 +51,7 @@ pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError
         rename_versions(projection, &mut out.spec.versions)?;
         rename(projection, &mut out);
     }
+    admission::add_to_schemas(pr, &mut out);
     Ok(out)
 }
 

@@ -1,6 +1,6 @@
 //! What the whole object half works with: servers, names, and where results go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use carrick_client::Client;
@@ -19,6 +19,9 @@ pub(crate) const CONTROLLER: &str = "syncagent-sync";
 
 /// What is wrong with objects, in words, by name of the PublishedResource.
 pub(crate) type Troubles = BTreeMap<String, String>;
+
+/// Names of PublishedResources that are not synchronized any more and hold no object.
+pub(crate) type Released = BTreeSet<String>;
 
 /// What the object half works with.
 pub(crate) struct Context {
@@ -52,6 +55,8 @@ pub(crate) struct Context {
     pub troubles: watch::Sender<Troubles>,
     /// Takes the names of PublishedResources whose objects were refused for want of a right.
     pub refused: mpsc::UnboundedSender<String>,
+    /// Publishes which PublishedResources hold no object any more.
+    pub released: watch::Sender<Released>,
     /// What the service cluster grants.
     pub granted: watch::Receiver<Granted>,
 }

@@ -37,6 +37,7 @@ mod storms;
 mod story;
 mod switch;
 mod upheavals;
+mod withdraw;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,7 @@ fn trials() -> Vec<Trial> {
     let mut trials = vec![
         alone("convergence::publishing_killed_at_every_write", publish::killed_at_every_write),
         alone("convergence::the_gate_killed_at_every_write", publish::gate_killed_at_every_write),
+        alone("convergence::a_withdrawal_killed_at_every_write", withdraw::killed_at_every_write),
         alone("convergence::rules_and_kinds_changed_and_killed_at_every_write", upheavals::at_every_write),
         alone("no_loss::orders_end_without_the_claims_of_their_binding", claims::revoked_at_every_write),
         alone("no_collateral::two_agents_share_an_object", agents::share_an_object),

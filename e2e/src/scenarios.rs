@@ -24,6 +24,7 @@ mod konnectors;
 mod kubectl;
 mod leaders;
 mod lifecycle;
+mod limits;
 mod objects;
 mod outages;
 pub(crate) mod ownership;
@@ -40,6 +41,7 @@ mod rules;
 mod shapes;
 mod startup;
 mod versions;
+mod withdrawals;
 
 use std::sync::Arc;
 
@@ -90,6 +92,15 @@ pub fn all() -> Vec<Scenario> {
             consumers_use_the_version_they_like_and_kcp_asks_the_agent
             copies_follow_when_the_service_cluster_stores_the_newer_version
             what_conversions_lose_and_mistakes_in_them_are_told;
+        limits:
+            above_the_limit_an_order_waits_until_another_one_goes
+            of_many_orders_at_once_the_oldest_get_the_places
+            what_breaks_a_rule_is_refused_at_once_or_not_placed
+            a_mistake_in_a_rule_is_shown_with_its_place_and_harms_nobody_else
+            what_the_service_cluster_refuses_is_told_on_the_order;
+        withdrawals:
+            a_kind_leaves_on_its_date_and_takes_nothing_with_it
+            a_date_that_comes_while_no_agent_runs_is_kept_later;
         kubectl:
             kubectl_says_on_a_service_cluster_what_was_recorded
             kubectl_says_in_a_workspace_what_was_recorded;

@@ -12,6 +12,7 @@
 //!        ├─ plane   serves an embedded kcp and a service cluster until stopped
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
+//!        ├─ withdraw takes a kind out of the export, on a date
 //!        ├─ ui      step lines with their time, for a terminal or plain
 //!        └─ embedded, workspaces, kubeconfig, logs    what demo, dev and plane need
 //! ```
@@ -34,6 +35,7 @@ mod signals;
 mod toolkit;
 mod top;
 mod ui;
+mod withdraw;
 mod workspaces;
 
 use std::process::ExitCode;
@@ -83,6 +85,7 @@ enum Command {
     Rollback(evolve::RollbackArgs),
     Toolkit(toolkit::Args),
     Top(top::Args),
+    Withdraw(withdraw::Args),
 }
 
 fn main() -> ExitCode {
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => wait(async move { shell::completions(&args, Cli::command()) }),
         Command::Man(args) => wait(async move { shell::man(&args, Cli::command()) }),
         Command::Top(args) => wait(top::run(args, verbose)),
+        Command::Withdraw(args) => wait(withdraw::run(args, verbose)),
     }
 }
 

@@ -31,6 +31,7 @@ mod discovery;
 mod export;
 mod objects;
 mod schemas;
+mod withdrawals;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -271,6 +272,7 @@ impl Agent {
         let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
         let (tell_granted, granted) = watch::channel(Granted::default());
         let (tell_chosen, chosen) = watch::channel(schemas::Chosen::default());
+        let (tell_released, released) = watch::channel(objects::Released::default());
         let (refused, to_ask_again) = mpsc::unbounded_channel();
         self.dashboard.follow(&self.places, receiver.clone(), troubles.clone());
         let mut parts = JoinSet::new();
@@ -313,6 +315,12 @@ impl Agent {
             "the check of rights"
         });
 
+        let withdrawals = withdrawals::run(local.clone(), receiver.clone(), halt.clone());
+        parts.spawn(async move {
+            withdrawals.await;
+            "the withdrawals controller"
+        });
+
         if self.enabled(Controller::ApiResourceSchema) {
             let schemas = schemas::Schemas {
                 local: local.clone(),
@@ -349,6 +357,7 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 exported: tell_exported,
                 chosen,
+                released,
                 warned: parking_lot::Mutex::default(),
                 doubts: parking_lot::Mutex::default(),
             };
@@ -375,6 +384,7 @@ impl Agent {
                 orders: self.dashboard.orders(),
                 troubles: tell_troubles,
                 refused,
+                released: tell_released,
                 granted,
             };
             let running = objects::run(Arc::new(context), receiver, halt.clone());

@@ -2,6 +2,7 @@
 
 mod conversion;
 mod crd;
+mod limits;
 mod mutation;
 mod published_resource;
 mod related;
@@ -9,6 +10,7 @@ mod schema;
 
 pub use conversion::{Conversion, ConversionRule, ConversionStep, ConversionWebhook, MoveStep, PublishedVersion};
 pub use crd::crd;
+pub use limits::{AdmissionRule, Limits};
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
 pub use published_resource::{
     Condition, Filter, LabelSelector, Meta, Naming, Projection, PublishedResource, PublishedResourceSpec,
@@ -43,6 +45,16 @@ pub const APPROVED_SCHEMA: &str = "syncagent.kcp.io/approved-schema";
 pub const REJECTED_SCHEMA: &str = "syncagent.kcp.io/rejected-schema";
 /// Prefix of the annotations that keep what another version has no place for; the version it belongs to follows.
 pub const CONVERSION_PREFIX: &str = "conversion.syncagent.kcp.io/";
+/// Annotation on consumers' objects: the generation that has arrived on the service cluster.
+pub const PLACED_GENERATION: &str = "syncagent.kcp.io/placed-generation";
+/// Annotation on consumers' objects: why they are not placed, or why their last change was not.
+pub const REFUSAL: &str = "syncagent.kcp.io/refusal";
+/// Annotation on consumers' objects: when their API is withdrawn, and what its provider says about that.
+pub const WITHDRAWAL: &str = "syncagent.kcp.io/withdrawal";
+/// Annotation on PublishedResources: when they are withdrawn, as a time of RFC 3339.
+pub const WITHDRAW_AT: &str = "syncagent.kcp.io/withdraw-at";
+/// Annotation on PublishedResources: what consumers are told about their withdrawal.
+pub const WITHDRAW_MESSAGE: &str = "syncagent.kcp.io/withdraw-message";
 /// Label on copies: logical cluster of the source.
 pub const REMOTE_CLUSTER: &str = "syncagent.kcp.io/remote-object-cluster";
 /// Label on copies: SHA-1 of the source's name.

@@ -8,7 +8,7 @@
 //!  api       the PublishedResource kind and its CRD
 //!  logging   the format of log lines
 //!  traces    spans for OpenTelemetry, off by default
-//!  toolkit   what would be published, without an agent
+//!  toolkit   what would be published, without an agent; evolve, withdraw: for the commands of those names
 //! ```
 
 pub mod agent;
@@ -20,6 +20,7 @@ pub mod options;
 pub mod rules;
 pub mod toolkit;
 pub mod traces;
+pub mod withdraw;
 
 /// Version of the agent; releases name the commit they were built from.
 pub const VERSION: &str = match option_env!("CARRICK_VERSION") {

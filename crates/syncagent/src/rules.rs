@@ -7,6 +7,7 @@
 //! ```
 
 pub mod abandoned;
+pub mod admission;
 pub mod conversion;
 pub mod crd;
 pub mod export;
@@ -29,6 +30,7 @@ pub mod schema;
 pub mod selector;
 pub mod suggest;
 pub mod ways;
+pub mod withdrawal;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -37,7 +39,8 @@ pub use carrick_sync::{AdoptionPolicy as Adoption, ApiKind};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::api::{FIELD_MANAGER, PublishedResource};
+use crate::api::{FIELD_MANAGER, Limits, PublishedResource};
+use admission::{Admission, AdmissionError};
 use conversion::{ConversionError, Conversions, Passage, Route};
 use crd::{Crd, Version};
 use metadata::is_deleting;
@@ -46,6 +49,7 @@ use naming::{Naming, NamingError};
 use projection::{ProjectionError, exchanged, in_use, name_in_kcp, project};
 use related::{Related, RelatedError};
 use selector::{Selector, SelectorError};
+use withdrawal::notice;
 
 /// Why the rules of a PublishedResource are refused. The message names the field.
 #[derive(Debug, Error)]
@@ -73,6 +77,9 @@ pub enum RuleError {
     /// A related resource is not valid.
     #[error(transparent)]
     Related(#[from] RelatedError),
+    /// An admission rule is not valid.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
 }
 
 /// The kind that a CRD defines in one of its versions.
@@ -122,6 +129,7 @@ pub struct AgentDefaults {
 
 /// Everything a PublishedResource says about its objects, compiled.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // each says one thing, and they are independent
 pub struct Rules {
     /// What the agent does with objects.
     pub duty: Duty,
@@ -157,6 +165,14 @@ pub struct Rules {
     pub apply: bool,
     /// Name of the schema of the kind in kcp; empty if it does not matter.
     pub schema: String,
+    /// How many objects of one workspace are placed, if that is limited.
+    pub limit: Option<usize>,
+    /// Rules that objects must keep.
+    pub admission: Admission,
+    /// Whether annotations tell consumers what became of their objects.
+    pub feedback: bool,
+    /// What consumers are told about the withdrawal of the kind.
+    pub withdrawal: Option<String>,
 }
 
 impl Rules {
@@ -215,7 +231,17 @@ impl Rules {
             adoption: Adoption::parse(&pr.spec.adoption).unwrap_or_default(),
             apply: false,
             schema: String::new(),
+            limit: pr.spec.limits.as_ref().and_then(Limits::per_workspace),
+            admission: Admission::default(),
+            feedback: pr.spec.feedback == "Annotations",
+            withdrawal: notice(pr),
         })
+    }
+
+    /// The same with the rules for admission, which need whole schemas: the CRD as it looks in kcp.
+    pub fn admitting(self, pr: &PublishedResource, projected: &Crd) -> Result<Self, RuleError> {
+        let admission = Admission::compile(pr, projected, in_use(&projected.spec.versions))?;
+        Ok(Self { admission, ..self })
     }
 
     /// The same with the agent's settings as defaults. Kinds without a status subresource are not applied, because field ownership cannot

@@ -113,7 +113,8 @@ pub fn convert(pr: &PublishedResource, crd: &Value, object: &Value, to: &str) ->
 /// What is wrong with the rules of a PublishedResource, or doubtful, as far as its CRD can tell.
 pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String>, ToolkitError> {
     let crd = definition(local, pr).await?;
-    let invalid = Rules::compile(pr, &crd, AGENT).err().map(|error| format!("not valid: {error}"));
+    let rules = Rules::compile(pr, &crd, AGENT).and_then(|rules| rules.admitting(pr, &project(pr, &crd)?));
+    let invalid = rules.err().map(|error| format!("not valid: {error}"));
     let doubtful =
         fields::doubts(pr, &crd).into_iter().chain(proof::doubts(pr, &crd)).map(|doubt| format!("doubtful: {doubt}"));
     Ok(invalid.into_iter().chain(doubtful).collect())

@@ -18,30 +18,46 @@ use crate::world::EmbeddedWorld;
 use crate::{fixtures, kinds};
 
 /// The same in all worlds, because names of schemas depend on it.
-const GROUP: &str = "publish.example.com";
+pub(super) const GROUP: &str = "publish.example.com";
 
 /// Changes that are made one after the other.
 #[derive(Clone, Copy)]
-struct Changes {
+pub(super) struct Changes {
     /// How many there are.
-    count: usize,
+    pub(super) count: usize,
     /// Makes one.
-    make: for<'a> fn(&'a Lab, usize) -> LocalBoxFuture<'a, anyhow::Result<()>>,
+    pub(super) make: for<'a> fn(&'a Lab, usize) -> LocalBoxFuture<'a, anyhow::Result<()>>,
     /// Whether the agent has done what follows from it.
-    is_done: fn(&State, usize) -> bool,
+    pub(super) is_done: fn(&State, usize) -> bool,
+    /// Kinds that must come out the same, besides those of the schema half.
+    pub(super) kinds: &'static [&'static str],
 }
 
 /// In each world one agent is killed during each change of what is published.
 pub async fn killed_at_every_write() -> anyhow::Result<String> {
-    each_write(Changes { count: 3, make: |lab, number| change(lab, number).boxed_local(), is_done: is_published }).await
+    each_write(Changes {
+        count: 3,
+        make: |lab, number| change(lab, number).boxed_local(),
+        is_done: is_published,
+        kinds: &[],
+    })
+    .await
 }
 
 /// The same behind a gate: a schema is exported, the next one held back, approved and taken back.
 pub async fn gate_killed_at_every_write() -> anyhow::Result<String> {
-    each_write(Changes { count: 4, make: |lab, number| decide(lab, number).boxed_local(), is_done: is_decided }).await
+    each_write(Changes {
+        count: 4,
+        make: |lab, number| decide(lab, number).boxed_local(),
+        is_done: is_decided,
+        kinds: &[],
+    })
+    .await
 }
 
-async fn each_write(Changes { count, make, is_done }: Changes) -> anyhow::Result<String> {
+/// Makes all changes once undisturbed, and then again and again with an agent that is killed at each of its writes.
+pub(super) async fn each_write(Changes { count, make, is_done, kinds }: Changes) -> anyhow::Result<String> {
+    let published = |state: &State| published(state, kinds);
     let mut undisturbed = Vec::new();
     let mut lab = open(flows::plain()).await?;
     for number in 0..count {
@@ -175,8 +191,8 @@ fn is_published(state: &State, number: usize) -> bool {
     schemas == number + 1 && listed.map_or(0, Vec::len) == 1 + number / 2
 }
 
-/// What the schema half is responsible for.
-fn published(state: &State) -> State {
+/// What the schema half is responsible for, and some more kinds.
+fn published(state: &State, more: &[&str]) -> State {
     let kinds = [" apiexports ", " apiresourceschemas ", " publishedresources "];
-    state.only(|place| kinds.iter().any(|kind| place.contains(kind)))
+    state.only(|place| kinds.iter().chain(more).any(|kind| place.contains(kind)))
 }

@@ -54,7 +54,7 @@ fn held(published: &Value) -> Option<(String, String)> {
 }
 
 /// Runs `carrick` with the flags of the stage's agent.
-async fn carrick(stage: &Stage, arguments: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
+pub(super) async fn carrick(stage: &Stage, arguments: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
     let folder = Scratch::new()?;
     let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
     let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, &stage.provider.path))?;

@@ -24,13 +24,14 @@ use super::events::Recorder;
 use super::export::{owner, published};
 use super::health::Health;
 use super::metrics::Metrics;
+use super::objects::Released;
 use super::objects::explain::{Plans, plan_all};
 use super::schemas::Chosen;
 use super::timing::Timing;
 use super::{keeper, objects, rights};
 use crate::api::{AGENT_NAME, KEEPER, PublishedResource};
 use crate::rules::AgentDefaults;
-use crate::rules::export::apply;
+use crate::rules::export::{ExportChange, apply};
 use crate::rules::keeper::{Keeper, Keeping, decide};
 
 pub use error::ExplainError;
@@ -124,6 +125,7 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
         orders: Arc::default(),
         troubles: watch::Sender::default(),
         refused: mpsc::unbounded_channel().0,
+        released: watch::Sender::default(),
         granted: watch::Sender::default().subscribe(),
     };
     let plans = plan_all(context, &served, question.patience).await;
@@ -241,7 +243,7 @@ pub async fn doubts(
 ) -> BTreeMap<String, Vec<String>> {
     let mut doubts: BTreeMap<String, Vec<String>> =
         catalog.entries.iter().map(|(name, entry)| (name.clone(), entry.doubts.clone())).collect();
-    let in_kcp = apply(export, owner(export, agent_name, catalog), &published(catalog, &Chosen::new())).doubts;
+    let in_kcp = export_change(export, agent_name, catalog).doubts;
     for (name, more) in rights::unserved(local, catalog).await.into_iter().chain(in_kcp) {
         doubts.entry(name).or_default().extend(more);
     }
@@ -251,12 +253,19 @@ pub async fn doubts(
 
 /// Claims of the export that nothing in the catalog needs.
 pub fn unneeded_claims(export: &ApiExport, catalog: &Catalog) -> Vec<PermissionClaim> {
-    crate::rules::export::unneeded_claims(export, &published(catalog, &Chosen::new()))
+    let (chosen, released) = (Chosen::new(), Released::new());
+    crate::rules::export::unneeded_claims(export, &published(catalog, &chosen, &released))
+}
+
+fn export_change(export: &ApiExport, agent_name: &str, catalog: &Catalog) -> ExportChange {
+    let (chosen, released) = (Chosen::new(), Released::new());
+    let published = published(catalog, &chosen, &released);
+    apply(export, owner(export, agent_name, catalog), &published, !catalog.others.is_empty())
 }
 
 /// What would be written into the APIExport.
 fn export_changes(export: &ApiExport, agent_name: &str, catalog: &Catalog) -> Vec<String> {
-    let change = apply(export, owner(export, agent_name, catalog), &published(catalog, &Chosen::new()));
+    let change = export_change(export, agent_name, catalog);
     let mut changes = Vec::new();
     let foreign = |owner: &&str| *owner != agent_name && !catalog.others.contains(*owner);
     if let Some(owner) = export.metadata.annotation(AGENT_NAME).filter(foreign) {
@@ -305,6 +314,8 @@ async fn describe(
     let idle = resource.and_then(|pr| {
         if pr.metadata.deletion_timestamp.is_some() {
             Some("it is being deleted")
+        } else if pr.is_withdrawn() {
+            Some("it is withdrawn")
         } else if !pr.is_synchronized() {
             Some("spec.synchronization.enabled is false")
         } else if pr.status.resource_schema_name.is_empty() {

@@ -19,6 +19,7 @@ use super::catalog::Catalog;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
+use super::objects::Released;
 use super::retry::{Backoff, Retry};
 use super::schemas::Chosen;
 use crate::api::AGENT_NAME;
@@ -77,6 +78,8 @@ pub(crate) struct Export {
     pub(crate) exported: Sender<Exported>,
     /// Schemas that are exported although others were computed.
     pub(crate) chosen: Receiver<Chosen>,
+    /// PublishedResources that hold no object any more; nobody tells if their controller does not run.
+    pub(crate) released: Receiver<Released>,
     /// Claims that were warned of.
     pub(crate) warned: Mutex<Vec<String>>,
     /// What is wrong with related resources in kcp.
@@ -107,6 +110,7 @@ impl Export {
                 }
                 Some(event) = events.next() => seen.on(event, &part),
                 () = changes(&mut self.chosen) => {}
+                () = changes(&mut self.released) => {}
                 () = retry.due() => {}
             }
             let (true, Some(export)) = (known, &seen.export) else { continue };
@@ -157,8 +161,11 @@ impl Export {
 
     /// Writes the export if it is not what it shall be; returns what the server made of it.
     async fn reconcile(&self, export: &ApiExport, catalog: &Catalog) -> Result<Option<ApiExport>, Error> {
-        let change =
-            apply(export, owner(export, &self.agent_name, catalog), &published(catalog, &self.chosen.borrow()));
+        let change = {
+            let (chosen, released) = (self.chosen.borrow(), self.released.borrow());
+            let published = published(catalog, &chosen, &released);
+            apply(export, owner(export, &self.agent_name, catalog), &published, !catalog.others.is_empty())
+        };
         self.warn(export, &change.narrow_claims);
         self.doubts.lock().clone_from(&change.doubts);
         if !change.changed {
@@ -180,6 +187,7 @@ impl Export {
             added = change.added_schemas.join(", "),
             removed = change.removed_schemas.join(", "),
             claims = change.added_claims.join(", "),
+            dropped_claims = change.removed_claims.join(", "),
             "Updated APIExport."
         );
         self.tell(&written, &change);
@@ -232,6 +240,7 @@ impl Export {
         say(Type::Normal, "AddingResourceSchemas", &change.added_schemas, "Added new resource schema(s)");
         say(Type::Warning, "RemovingResourceSchemas", &change.removed_schemas, "Removed resource schema(s)");
         say(Type::Normal, "AddingPermissionClaims", &change.added_claims, "Added new permission claim(s) for all");
+        say(Type::Normal, "RemovingPermissionClaims", &change.removed_claims, "Removed permission claim(s) for all");
     }
 
     fn event(&self, export: &ApiExport, kind: Type, reason: &str, message: &str) {
@@ -371,8 +380,11 @@ pub(super) fn owner<'a>(export: &'a ApiExport, agent_name: &'a str, catalog: &Ca
 ///
 /// Only a schema that follows from the rules of today is ready to be listed. A name of yesterday may be that of another kcp, and one schema
 /// that does not exist spoils the whole export. Those that the export lists already stay in it anyway.
-pub(super) fn published<'a>(catalog: &'a Catalog, chosen: &'a Chosen) -> Vec<Published<'a>> {
+///
+/// One that is withdrawn stays where it is listed until all of its objects are released: afterwards nobody reaches them.
+pub(super) fn published<'a>(catalog: &'a Catalog, chosen: &'a Chosen, released: &Released) -> Vec<Published<'a>> {
     let usable = catalog.resources.iter().filter_map(|(name, pr)| {
+        let leaves = pr.is_withdrawn() && released.contains(name);
         let published = pr.status.resource_schema_name.as_str();
         let entry = catalog.entries.get(name);
         let computed = entry.map(|entry| entry.schema_name.as_str());
@@ -382,12 +394,14 @@ pub(super) fn published<'a>(catalog: &'a Catalog, chosen: &'a Chosen) -> Vec<Pub
             (_, None) if conflict => None,
             (published, Some(_)) if chosen.contains_key(name) => {
                 let schema_name = chosen.get(name)?.as_str();
-                Some(Published { pr, schema_name, ready: published == schema_name, valid })
+                let ready = published == schema_name && !pr.is_withdrawn();
+                Some(Published { pr, schema_name, ready, valid, leaves })
             }
             ("", None) => None,
-            (schema_name, None) => Some(Published { pr, schema_name, ready: false, valid }),
+            (schema_name, None) => Some(Published { pr, schema_name, ready: false, valid, leaves }),
             (published, Some(schema_name)) => {
-                Some(Published { pr, schema_name, ready: published == schema_name, valid })
+                let ready = published == schema_name && !pr.is_withdrawn();
+                Some(Published { pr, schema_name, ready, valid, leaves })
             }
         }
     });
@@ -419,7 +433,8 @@ mod tests {
             }
         }
         let chosen = Chosen::new();
-        let got: Vec<_> = published(&catalog, &chosen).iter().map(|one| (one.schema_name, one.ready)).collect();
+        let got: Vec<_> =
+            published(&catalog, &chosen, &Released::new()).iter().map(|one| (one.schema_name, one.ready)).collect();
         assert_eq!(got, [("v1.bs.x", false), ("v1.as.x", false)]);
     }
 

@@ -20,6 +20,7 @@ mod abandoned;
 mod act;
 mod context;
 mod copies;
+mod crowd;
 mod error;
 pub(super) mod explain;
 mod fleet;
@@ -29,12 +30,14 @@ mod manager;
 mod observe;
 mod order;
 mod others;
+mod places;
 mod primaries;
 mod progress;
 mod reach;
 mod reader;
 mod reconcile;
 mod related;
+mod released;
 mod report;
 mod shared;
 mod source;
@@ -44,7 +47,7 @@ mod uses;
 
 use carrick_multicluster::Pace;
 
-pub(crate) use context::{CONTROLLER, Context, ObjectsReport, Troubles};
+pub(crate) use context::{CONTROLLER, Context, ObjectsReport, Released, Troubles};
 pub(crate) use manager::run;
 pub(crate) use progress::AllOrders;
 

@@ -28,11 +28,14 @@ use super::metrics::{Metrics, Outcome, reason};
 use super::objects::{ObjectsReport, Troubles};
 use super::retry::Retry;
 use super::rights::Granted;
-use crate::api::{AGENT_NAME, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, VERSION};
+use crate::api::{
+    AGENT_NAME, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, VERSION, WITHDRAW_AT,
+};
 use crate::rules::projection::project;
 use crate::rules::schema::{ResourceSchema, SchemaError};
+use crate::rules::withdrawal::Withdrawal;
 use gate::GateError;
-use status::Syncing;
+use status::{Syncing, Withdrawing};
 
 pub(crate) use gate::{Chosen, Gate};
 
@@ -240,7 +243,9 @@ impl Schemas {
         if case.refused {
             return self.write_status(case, &status::Report::of_refused(case.rivalry.as_deref())).await;
         }
-        let published = match case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr)) {
+        let withdrawal = case.withdrawing();
+        let offered = case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr) && !case.pr.is_withdrawn());
+        let published = match offered {
             Some(entry) => match self.publish(entry).await {
                 Ok(()) => self.choose(case, entry).await.map(Some),
                 Err(error) => Err(error),
@@ -254,7 +259,12 @@ impl Schemas {
             return published.map(drop);
         }
         let report = status::Report {
-            schema_name: published.as_ref().ok().and_then(Option::as_ref).map(|choice| choice.name.as_str()),
+            schema_name: match published.as_ref().ok().and_then(Option::as_ref) {
+                Some(choice) => Some(choice.name.as_str()),
+                // What was published stays so.
+                None => Some(case.pr.status.resource_schema_name.as_str())
+                    .filter(|name| case.pr.is_withdrawn() && !name.is_empty()),
+            },
             held: published.as_ref().ok().and_then(Option::as_ref).and_then(|choice| choice.held.as_deref()),
             failure: published.as_ref().err().map(ToString::to_string),
             problem: case.problem.as_ref(),
@@ -265,6 +275,7 @@ impl Schemas {
             doubts: case.doubts.as_deref(),
             rivalry: case.rivalry.as_deref(),
             refused: false,
+            withdrawal,
         };
         // The status is written even when publishing failed: that is where people look.
         let written = self.write_status(case, &report).await;
@@ -376,6 +387,8 @@ struct Case {
     entry: Option<catalog::CatalogEntry>,
     problem: Option<Problem>,
     exported: Option<Result<(), String>>,
+    /// Whether the export lists the schema that represents it.
+    listed: bool,
     export: String,
     objects: Option<ObjectsReport>,
     rights: Option<Result<(), String>>,
@@ -407,6 +420,8 @@ impl Case {
                 let gated = pr.is_gated() && !named.is_empty();
                 exported.lists(if gated { named } else { &entry.schema_name })
             }),
+            // As long as nobody knows, it counts as listed.
+            listed: !exported.is_known() || matches!(exported.lists(&pr.status.resource_schema_name), Some(Ok(()))),
             pr,
             export: exported.uid.clone(),
             entry,
@@ -417,6 +432,17 @@ impl Case {
             rivalry: refused.map(|refused| refused.why.clone()).or_else(|| catalog.awaited.get(name).cloned()),
             refused: refused.is_some(),
             kept: catalog.kept,
+        })
+    }
+
+    /// How far its withdrawal has come.
+    fn withdrawing(&self) -> Option<Withdrawing> {
+        Some(match Withdrawal::of(&self.pr) {
+            Withdrawal::None => return None,
+            Withdrawal::Unclear(date) => Withdrawing::Unclear(date.to_owned()),
+            Withdrawal::Announced(at) => Withdrawing::Announced(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+            Withdrawal::Done if self.listed => Withdrawing::Releasing,
+            Withdrawal::Done => Withdrawing::Gone,
         })
     }
 
@@ -436,6 +462,7 @@ impl PartialEq for Case {
             && schema(self) == schema(other)
             && self.problem == other.problem
             && self.exported == other.exported
+            && self.listed == other.listed
             && self.export == other.export
             && self.objects == other.objects
             && self.rights == other.rights
@@ -446,9 +473,9 @@ impl PartialEq for Case {
     }
 }
 
-/// What somebody has decided about schemas.
-fn approvals(pr: &PublishedResource) -> [Option<&String>; 2] {
-    [APPROVED_SCHEMA, REJECTED_SCHEMA].map(|annotation| pr.metadata.annotations.get(annotation))
+/// What somebody has decided about schemas, and about their end.
+fn approvals(pr: &PublishedResource) -> [Option<&String>; 3] {
+    [APPROVED_SCHEMA, REJECTED_SCHEMA, WITHDRAW_AT].map(|annotation| pr.metadata.annotations.get(annotation))
 }
 
 /// Waits for a change; for ever if nobody tells any more.

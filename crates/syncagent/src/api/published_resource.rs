@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::schema::{Described, described};
-use super::{Conversion, Mutation, RelatedResource};
+use super::{AdmissionRule, Conversion, Limits, Mutation, RelatedResource, WITHDRAW_AT};
 
 /// A provider's request to publish one kind of the service cluster in kcp.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,14 @@ described! {
         /// every object stays valid and as it is, and holds back all others; Manual holds back all. What is held back is told by the
         /// condition SchemaHeld, and exported when the annotation syncagent.kcp.io/approved-schema names it.
         pub schema_updates: String = json!({ "enum": ["Always", "Compatible", "Manual"] }),
+        /// How much one workspace may order. Absent means as much as it likes.
+        pub limits: Option<Limits>,
+        /// Rules that consumers' objects must keep. kcp itself refuses objects that break them, as far as a schema can express them;
+        /// otherwise such an object is not placed, and a change that breaks them is not carried over.
+        pub admission: Vec<AdmissionRule>,
+        /// How consumers learn what became of their objects, besides events. None (the default) writes nothing; Annotations keeps
+        /// syncagent.kcp.io/placed-generation and syncagent.kcp.io/refusal on their objects.
+        pub feedback: String = json!({ "enum": ["None", "Annotations"] }),
         /// Whether objects are synchronized. Absent means that they are.
         pub synchronization: Option<Synchronization>,
     }
@@ -156,6 +164,8 @@ described! {
         pub resource_schema_name: String,
         /// How many objects are in sync, of how many: "211/212". It follows with a delay of a few seconds.
         pub objects: String,
+        /// The date in the annotation syncagent.kcp.io/withdraw-at, once it has come. With any other date there, or with none, the kind is offered.
+        pub withdrawn_at: String,
         /// RulesValid, SchemaPublished, ExportUpdated, Syncing and ObjectsSynced; if one is False, its message says what to do.
         pub conditions: Vec<Condition> = json!({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
     }
@@ -188,7 +198,13 @@ impl PublishedResource {
     pub fn is_at_work(&self) -> bool {
         self.metadata.deletion_timestamp.is_none()
             && self.is_synchronized()
+            && !self.is_withdrawn()
             && !self.status.resource_schema_name.is_empty()
+    }
+
+    /// Whether it was withdrawn: its date has come.
+    pub fn is_withdrawn(&self) -> bool {
+        self.metadata.annotations.get(WITHDRAW_AT).is_some_and(|date| *date == self.status.withdrawn_at)
     }
 
     /// Whether changed schemas may be held back.

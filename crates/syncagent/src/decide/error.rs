@@ -3,6 +3,7 @@
 use carrick_sync::PairError;
 use thiserror::Error;
 
+use super::refusal::Refusal;
 use crate::rules::mutation::MutationError;
 use crate::rules::naming::NamingError;
 
@@ -39,6 +40,9 @@ pub enum DecideError {
         /// The resource of the other one.
         theirs: String,
     },
+    /// The provider does not want the object.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The copy cannot be named.
     #[error(transparent)]
     Naming(#[from] NamingError),

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::error::DecideError;
 use super::events::refused_status;
+use super::feedback::{self, Fate};
 use super::holders::{is_held_by, names, of_related, release};
+use super::refusal::{Refusal, places};
 use super::related::{self, RelatedContext, RelatedView};
 use super::state::{PrimaryState, entry_key};
 use super::{Event, Next, ObjectAddress, Plan, Step};
@@ -47,6 +49,8 @@ pub struct PrimaryView<'a> {
     pub others: &'a [(ObjectAddress, Value)],
     /// Whether it was released before: a finalizer that has appeared since then was set by somebody else.
     pub released: bool,
+    /// How many other objects of its workspace have a place on the service cluster or come first, if that matters.
+    pub ahead: usize,
 }
 
 impl PrimaryView<'_> {
@@ -80,6 +84,14 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         let held = seen.others.iter().filter(|(_, object)| is_held_by(object, &holder));
         plan.steps.extend(held.map(|(at, object)| release(at, object, &holder)));
     }
+    if must_release
+        && !deleting
+        && let Some(step) = feedback::withdraw(rules, &source_at, source)
+    {
+        // What is released says why. Its release follows from that change.
+        plan.steps = vec![step];
+        return Ok(plan);
+    }
     if must_release && !deleting {
         plan.steps.push(release(&source_at, source, &rules.agent_name));
         plan.steps.push(Step::Report { at: source_at, event: Event::Released });
@@ -105,6 +117,11 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     {
         let uid = annotation(copy, REMOTE_UID).unwrap_or_default().to_owned();
         return Err(DecideError::Earlier { copy: address_of_copy(rules, seen, source, Some(copy))?.to_string(), uid });
+    }
+
+    let full = rules.limit.filter(|most| copy.is_none() && !leaving && !held && seen.ahead >= *most);
+    if let Some(most) = full {
+        return Err(Refusal::Limit(most).into());
     }
 
     let context = RelatedContext {
@@ -155,6 +172,13 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     };
     let mut status = Vec::new();
     let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };
+    // What was placed before a rule was made stays as it is; only what is new to the service cluster must keep it.
+    if !leaving
+        && plan.steps.iter().any(|step| places(step, copy))
+        && let Some(why) = rules.admission.refuses(source)
+    {
+        return Err(Refusal::Rule(why).into());
+    }
     plan.needs_memory |= progress == PairProgress::Unknown;
     if progress != PairProgress::Settled {
         plan.next = Next::Soon;
@@ -163,6 +187,9 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         plan.notices.extend(pair.refused_status().map(refused_status));
     }
     plan.add(status, PairProgress::Settled);
+    if !leaving && copy.is_some() && progress == PairProgress::Settled {
+        plan.strands.extend(feedback::tell(rules, &source_at, source, Fate::Placed).map(|step| vec![step]));
+    }
     // Names of related objects come from both primaries, which must be in line.
     if let Some(related) = seen.related
         && !leaving

@@ -9,6 +9,7 @@ use carrick_kcp::apis::v1alpha1::ApiExport;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::admission::Admission;
 use super::conversion::{Conversions, Passage};
 use super::crd::Names;
 use super::naming::{Naming, NamingError};
@@ -110,6 +111,10 @@ impl Abandoned {
             adoption: Adoption::default(),
             apply: false,
             schema: String::new(),
+            limit: None,
+            admission: Admission::default(),
+            feedback: false,
+            withdrawal: None,
         })
     }
 }

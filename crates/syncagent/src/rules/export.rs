@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use carrick_kcp::apis::split_schema_name;
-use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
+use carrick_kcp::apis::v1alpha1::{ApiExport, ApiExportSpec, PermissionClaim};
 
 use super::related::kcp_group_resource;
 use crate::api::{AGENT_NAME, PublishedResource};
@@ -19,6 +19,8 @@ pub struct Published<'a> {
     pub ready: bool,
     /// Whether its rules are valid. If not, an export that already lists its resource keeps it, and no other export gets it.
     pub valid: bool,
+    /// Whether it is withdrawn and leaves the export.
+    pub leaves: bool,
 }
 
 /// The result of updating an export.
@@ -30,10 +32,12 @@ pub struct ExportChange {
     pub changed: bool,
     /// Schemas that are added.
     pub added_schemas: Vec<String>,
-    /// Schemas that are removed, replaced by newer ones.
+    /// Schemas that are removed: replaced by newer ones, or withdrawn.
     pub removed_schemas: Vec<String>,
     /// Claims that are added, as `group/resource` (core: `resource`).
     pub added_claims: Vec<String>,
+    /// Claims that are removed, because only what is withdrawn needed them.
+    pub removed_claims: Vec<String>,
     /// Existing claims that do not cover what the rules need: for some objects only, or for another identity.
     pub narrow_claims: Vec<String>,
     /// Related resources that do not exist in kcp under the given name, by PublishedResource: what is wrong, and how to fix it.
@@ -64,28 +68,34 @@ fn is_built_in(group: &str, resource: &str) -> bool {
     if group.is_empty() { CORE.contains(&resource) } else { BUILT_IN.contains(&group) || group.ends_with(".kcp.io") }
 }
 
-/// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
-pub fn apply(export: &ApiExport, agent_name: &str, published: &[Published<'_>]) -> ExportChange {
-    let spec = &export.spec;
+/// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed. What is withdrawn leaves it, with
+/// the claims that nobody needs any more, unless other agents share the export, who may need them.
+pub fn apply(export: &ApiExport, agent_name: &str, all: &[Published<'_>], shared: bool) -> ExportChange {
+    let (leaving, published): (Vec<Published<'_>>, Vec<Published<'_>>) = all.iter().partition(|p| p.leaves);
+    let withdrawn: BTreeSet<_> = leaving.iter().filter_map(|p| group_resource(p.schema_name)).collect();
+    let spec = &without(&export.spec, &withdrawn);
     let listed: BTreeSet<(String, String)> =
         spec.latest_resource_schemas.iter().filter_map(|name| group_resource(name)).collect();
-    let is_offered =
-        |p: &&Published<'_>| p.valid || group_resource(p.schema_name).is_some_and(|gr| listed.contains(&gr));
+    let is_offered = |p: &&Published<'_>| {
+        (p.valid && !p.pr.is_withdrawn()) || group_resource(p.schema_name).is_some_and(|gr| listed.contains(&gr))
+    };
     let published: Vec<Published<'_>> = published.iter().filter(is_offered).copied().collect();
     let ready: BTreeSet<&str> = published.iter().filter(|p| p.ready).map(|p| p.schema_name).collect();
     let schemas = merge_schemas(&spec.latest_resource_schemas, &ready);
 
     let all = published.iter().map(|p| p.schema_name);
     let own: BTreeSet<(String, String)> = all.filter_map(group_resource).chain(listed).collect();
-    let MergedClaims { claims, added, narrow } =
-        merge_claims(&spec.permission_claims, required_claims(&published, &own));
+    let required = required_claims(&published, &own);
+    let obsolete = if shared { BTreeMap::new() } else { required_claims(&leaving, &own) };
+    let (existing, removed) = drop_claims(&spec.permission_claims, &obsolete, &required);
+    let MergedClaims { claims, added, narrow } = merge_claims(&existing, required);
     let doubts = published.iter().map(|p| (p.pr.metadata.name.clone(), doubts(p.pr, &own, &claims)));
     let doubts = doubts.filter(|(_, doubts)| !doubts.is_empty()).collect();
 
     let mut object = export.clone();
     object.metadata.annotate(AGENT_NAME, agent_name);
     object.spec.latest_resource_schemas.clone_from(&schemas);
-    if !added.is_empty() {
+    if !added.is_empty() || !removed.is_empty() {
         object.spec.permission_claims = claims;
     }
     let missing = |from: &[String], other: &[String]| -> Vec<String> {
@@ -93,9 +103,10 @@ pub fn apply(export: &ApiExport, agent_name: &str, published: &[Published<'_>]) 
     };
     ExportChange {
         changed: object != *export,
-        added_schemas: missing(&schemas, &spec.latest_resource_schemas),
-        removed_schemas: missing(&spec.latest_resource_schemas, &schemas),
+        added_schemas: missing(&schemas, &export.spec.latest_resource_schemas),
+        removed_schemas: missing(&export.spec.latest_resource_schemas, &schemas),
         added_claims: added,
+        removed_claims: removed,
         narrow_claims: narrow,
         doubts,
         object,
@@ -109,6 +120,34 @@ pub fn unneeded_claims(export: &ApiExport, published: &[Published<'_>]) -> Vec<P
     let needed = required_claims(published, &own);
     let is_needed = |claim: &&PermissionClaim| needed.contains_key(&(claim.group.clone(), claim.resource.clone()));
     export.spec.permission_claims.iter().filter(|claim| !is_needed(claim)).cloned().collect()
+}
+
+/// The spec without the schemas of some resources.
+fn without(spec: &ApiExportSpec, resources: &BTreeSet<(String, String)>) -> ApiExportSpec {
+    let mut spec = spec.clone();
+    spec.latest_resource_schemas.retain(|name| group_resource(name).is_none_or(|gr| !resources.contains(&gr)));
+    spec
+}
+
+/// The claims without those that are needed no longer and look as if an agent had made them; and the names of these.
+fn drop_claims(
+    existing: &[PermissionClaim],
+    obsolete: &BTreeMap<(String, String), String>,
+    required: &BTreeMap<(String, String), String>,
+) -> (Vec<PermissionClaim>, Vec<String>) {
+    let goes = |claim: &PermissionClaim| {
+        let place = (claim.group.clone(), claim.resource.clone());
+        let ours = obsolete.get(&place).is_some_and(|identity| {
+            *claim == PermissionClaim::all(claim.group.clone(), claim.resource.clone(), identity.clone())
+        });
+        ours && !required.contains_key(&place)
+    };
+    let (gone, kept): (Vec<PermissionClaim>, Vec<PermissionClaim>) = existing.iter().cloned().partition(goes);
+    (kept, gone.iter().map(|claim| shown(&claim.group, &claim.resource)).collect())
+}
+
+fn shown(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{group}/{resource}") }
 }
 
 /// Group and resource of a schema name.
@@ -189,7 +228,7 @@ struct MergedClaims {
 fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String), String>) -> MergedClaims {
     let mut merged = MergedClaims { claims: existing.to_vec(), added: Vec::new(), narrow: Vec::new() };
     for ((group, resource), identity_hash) in required {
-        let shown = if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") };
+        let shown = shown(&group, &resource);
         match existing.iter().find(|claim| claim.group == group && claim.resource == resource) {
             Some(claim) if claim.all && claim.resource_selector.is_empty() && claim.identity_hash == identity_hash => {}
             Some(_) => merged.narrow.push(shown),
@@ -222,9 +261,11 @@ mod tests {
     }
 
     fn run(export: &ApiExport, prs: &[(&PublishedResource, &str)]) -> ExportChange {
-        let published: Vec<_> =
-            prs.iter().map(|(pr, schema_name)| Published { pr, schema_name, ready: true, valid: true }).collect();
-        apply(export, "agent", &published)
+        let published: Vec<_> = prs
+            .iter()
+            .map(|(pr, schema_name)| Published { pr, schema_name, ready: true, valid: true, leaves: false })
+            .collect();
+        apply(export, "agent", &published, false)
     }
 
     fn claims(change: &ExportChange) -> Vec<&str> {
@@ -312,14 +353,40 @@ mod tests {
     #[test]
     fn rules_that_are_not_valid_come_into_no_export_and_stay_in_theirs() {
         let pr = pr(json!({"related": [{"identifier": "a", "origin": "service", "kind": "Secret", "object": {}}]}));
-        let published = [Published { pr: &pr, schema_name: "v2.crontabs.example.com", ready: true, valid: false }];
+        let published =
+            [Published { pr: &pr, schema_name: "v2.crontabs.example.com", ready: true, valid: false, leaves: false }];
         let events = json!([{"resource": "events", "all": true}]);
-        let change = apply(&export(&json!({"permissionClaims": events})), "agent", &published);
+        let change = apply(&export(&json!({"permissionClaims": events})), "agent", &published, false);
         assert_eq!(spec(&change), json!({"permissionClaims": events}));
         let before = export(&json!({"latestResourceSchemas": ["v1.crontabs.example.com"]}));
-        let change = apply(&before, "agent", &published);
+        let change = apply(&before, "agent", &published, false);
         assert_eq!(change.object.spec.latest_resource_schemas, ["v2.crontabs.example.com"]);
         assert_eq!(claims(&change), ["events", "namespaces", "secrets"]);
+    }
+
+    #[test]
+    fn what_is_withdrawn_leaves_with_the_claims_that_nobody_else_needs() {
+        let related = |kind: &str| json!({"identifier": kind, "origin": "service", "kind": kind, "object": {}});
+        let leaving = pr(json!({"related": [related("Secret"), related("ConfigMap")], "enableWorkspacePaths": true}));
+        let staying = pr(json!({"related": [related("Secret")]}));
+        let names = ["v1.crontabs.example.com", "v1.others.example.com", "v1.backups.example.com"];
+        let before =
+            run(&export(&json!({"latestResourceSchemas": names[1..2]})), &[(&leaving, names[0]), (&staying, names[2])]);
+        assert_eq!(claims(&before), ["configmaps", "events", "namespaces", "secrets", "logicalclusters"]);
+        let one = |pr, schema_name, leaves: bool| Published { pr, schema_name, ready: !leaves, valid: true, leaves };
+        let all = [one(&leaving, names[0], true), one(&staying, names[2], false)];
+        let change = apply(&before.object, "agent", &all, false);
+        assert_eq!(change.object.spec.latest_resource_schemas, [names[2], names[1]]);
+        assert_eq!(change.removed_schemas, [names[0]]);
+        assert_eq!(change.removed_claims, ["configmaps", "core.kcp.io/logicalclusters"]);
+        assert_eq!(claims(&change), ["events", "namespaces", "secrets"]);
+        assert!(!apply(&change.object, "agent", &all, false).changed, "once is enough");
+        let shared = apply(&before.object, "agent", &all, true);
+        assert_eq!((shared.removed_claims.len(), shared.removed_schemas.len()), (0, 1));
+        // What an administrator has narrowed is not the agent's.
+        let mut narrowed = before.object.clone();
+        narrowed.spec.permission_claims[0].all = false;
+        assert_eq!(apply(&narrowed, "agent", &all, false).removed_claims, ["core.kcp.io/logicalclusters"]);
     }
 
     #[test]
@@ -328,7 +395,8 @@ mod tests {
         let change = apply(
             &export(&json!({})),
             "agent",
-            &[Published { pr: &pr, schema_name: "v1.a.b", ready: false, valid: true }],
+            &[Published { pr: &pr, schema_name: "v1.a.b", ready: false, valid: true, leaves: false }],
+            false,
         );
         assert_eq!(spec(&change).get("latestResourceSchemas"), None);
     }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use thiserror::Error;
 
+use super::admission;
 use super::crd::{Crd, Version};
 use super::ways::way;
 use crate::api::{Projection, PublishedResource, SourceResource};
@@ -67,6 +68,7 @@ pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError
         out.spec.conversion =
             conversion.webhook.as_ref().filter(|_| out.spec.versions.len() > 1).map(versions::webhook);
     }
+    admission::add_to_schemas(pr, &mut out);
     Ok(out)
 }
 

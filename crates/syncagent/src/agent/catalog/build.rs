@@ -10,7 +10,7 @@ use super::entry::{Catalog, CatalogEntry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{AgentDefaults, Rules};
-use crate::rules::{fields, projection, proof, schema};
+use crate::rules::{fields, projection, proof, schema, withdrawal};
 
 /// A PublishedResource as it was read.
 #[derive(Debug, Clone)]
@@ -27,12 +27,16 @@ pub(super) struct Origin {
     uid: String,
     generation: i64,
     version: String,
+    /// Annotations do not count as a generation of their own.
+    withdrawal: Option<String>,
 }
 
 impl Origin {
     /// A PublishedResource, and the version of the definition behind it.
     pub(super) fn of(pr: &PublishedResource, version: &str) -> Self {
-        Self { uid: pr.metadata.uid.clone(), generation: pr.metadata.generation, version: version.to_owned() }
+        let meta = &pr.metadata;
+        let (uid, generation, withdrawal) = (meta.uid.clone(), meta.generation, withdrawal::notice(pr));
+        Self { uid, generation, version: version.to_owned(), withdrawal }
     }
 }
 
@@ -139,6 +143,7 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
         .map_err(|error| Problem { reason: "InvalidProjection", message: error.to_string() })?;
     let outline = crd.outline();
     let rules = Rules::compile(pr, &outline, &defaults.agent_name)
+        .and_then(|rules| rules.admitting(pr, &projected))
         .map(|rules| Rules { schema: schema_name.clone(), ..rules.with_defaults(pr, defaults) });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
     // Only whole schemas show which fields objects can have.

@@ -45,6 +45,14 @@ impl Executor {
         }
     }
 
+    /// Tells the consumer on the order itself why it was refused.
+    pub async fn tell(&self, order: &Order<'_>, why: &str) -> Result<(), ReconcileError> {
+        match self {
+            Self::Send => send::tell(order, why).await,
+            Self::Record(_) => Ok(()),
+        }
+    }
+
     /// Reports that the agent panicked over an order.
     pub fn report_panic(&self, shared: &Shared, key: &SourceKey, message: &str) {
         match self {

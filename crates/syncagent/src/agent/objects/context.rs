@@ -1,6 +1,6 @@
 //! What the whole object half works with: servers, names, and where results go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use carrick_client::Client;
@@ -38,6 +38,9 @@ impl ObjectsReport {
     }
 }
 
+/// Names of PublishedResources that are not synchronized any more and hold no object.
+pub(crate) type Released = BTreeSet<String>;
+
 /// What the object half works with.
 pub(crate) struct Context {
     /// The service cluster.
@@ -70,6 +73,8 @@ pub(crate) struct Context {
     pub troubles: watch::Sender<Troubles>,
     /// Takes the names of PublishedResources whose objects were refused for want of a right.
     pub refused: mpsc::UnboundedSender<String>,
+    /// Publishes which PublishedResources hold no object any more.
+    pub released: watch::Sender<Released>,
     /// What the service cluster grants.
     pub granted: watch::Receiver<Granted>,
 }

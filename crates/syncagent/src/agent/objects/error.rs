@@ -78,6 +78,7 @@ impl ReconcileError {
     pub fn for_consumer(&self) -> String {
         let detail = match self {
             Self::Path { .. } => return "Failed to retrieve workspace path, cannot process object.".to_owned(),
+            Self::Decide(DecideError::Refused(refusal)) => return format!("Not placed: {refusal}"),
             Self::Decide(
                 error @ (DecideError::Taken(_) | DecideError::Earlier { .. } | DecideError::Disputed { .. }),
             ) => error.to_string(),
@@ -91,6 +92,25 @@ impl ReconcileError {
         };
         let detail: String = detail.chars().take(LONGEST_DETAIL).collect();
         format!("Failed to process object: {detail}")
+    }
+
+    /// Whether the provider does not want the object, although everything works.
+    pub fn is_unwanted(&self) -> bool {
+        matches!(self, Self::Decide(DecideError::Refused(_)))
+    }
+
+    /// Why the object, or its last change, was not placed, if that will not change by itself. The order is told, not its related objects.
+    pub fn refusal(&self) -> Option<String> {
+        let told = match self {
+            _ if self.is_race() || self.is_transient() => return None,
+            Self::Problems(..) | Self::Notices(_) => return None,
+            Self::Decide(DecideError::Refused(refusal)) => refusal.to_string(),
+            Self::Step(StepError::Write { verb: "create" | "edit" | "replace" | "apply", source, .. }) => {
+                denial(source).unwrap_or_else(|| self.for_consumer())
+            }
+            _ => self.for_consumer(),
+        };
+        Some(told.chars().take(LONGEST_DETAIL).collect())
     }
 
     /// Whether another object has the name of the copy.
@@ -131,6 +151,47 @@ impl ReconcileError {
             | Self::Decide(_)
             | Self::TooDeep { .. }
             | Self::Step(_) => None,
+        }
+    }
+}
+
+/// What an admission webhook, a policy or a quota of the service cluster said. Who lacks a right is the provider's business.
+fn denial(error: &Error) -> Option<String> {
+    let status = error.status()?;
+    let denied = ["denied the request", "denied request", "exceeded quota"];
+    let denied = status.code < 500 && denied.iter().any(|words| status.message.contains(words));
+    denied.then(|| status.message.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_client::Status;
+
+    use super::*;
+    use crate::decide::Refusal;
+
+    fn answered(code: u16, message: &str) -> ReconcileError {
+        let status = Status { code, message: message.to_owned(), ..Status::default() };
+        StepError::Write { verb: "create", at: "service Bucket ns/one".to_owned(), source: status.into() }.into()
+    }
+
+    #[test]
+    fn consumers_learn_what_the_provider_refuses_and_nothing_about_its_servers() {
+        for (error, told) in [
+            (
+                answered(403, "admission webhook \"w\" denied the request: no"),
+                Some("admission webhook \"w\" denied the request: no"),
+            ),
+            (
+                answered(403, "buckets \"a\" is forbidden: exceeded quota: q"),
+                Some("buckets \"a\" is forbidden: exceeded quota: q"),
+            ),
+            (answered(403, "User \"agent\" cannot create resource"), Some(PROVIDER_SIDE)),
+            (answered(503, "denied the request"), None),
+            (ReconcileError::Decide(Refusal::Rule("too large".to_owned()).into()), Some("too large")),
+            (ReconcileError::Notices(vec!["n".to_owned()]), None),
+        ] {
+            assert_eq!(error.refusal().as_deref(), told, "{error}");
         }
     }
 }

@@ -11,6 +11,7 @@ use super::act::Executor;
 use super::context::Context;
 use super::fleet::Fleets;
 use super::related::{Patience, RelatedWatches};
+use super::released;
 use super::states::States;
 use super::syncer::{Setup, Syncer};
 use crate::agent::catalog::{Catalog, CatalogEntry};
@@ -157,6 +158,11 @@ impl Manager {
                 }
             }
             self.syncers.insert(name, Syncer::start(&self.setup, rules));
+        }
+        // Where no object was ever held, there is nothing to release.
+        for (name, pr) in catalog.resources.iter().filter(|(name, _)| !self.syncers.contains_key(*name)) {
+            let holds_nothing = pr.is_withdrawn() && catalog.entries.contains_key(name);
+            released::note(&self.setup.context.released, name, holds_nothing);
         }
     }
 

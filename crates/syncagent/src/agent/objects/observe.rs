@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::error::ReconcileError;
 use super::order::Order;
 use super::reader::{RelatedRead, RelatedReader};
-use super::{copies, kinds, others};
+use super::{copies, crowd, kinds, others};
 use crate::agent::connect::resource;
 use crate::decide::state::PrimaryState;
-use crate::decide::{Claim, Copies, ObjectAddress, Plan, PrimaryView, claim};
+use crate::decide::{Claim, Copies, ObjectAddress, Plan, PrimaryView, claim, is_held_by};
 use crate::rules::metadata::annotation;
 use crate::rules::{Rules, Selection};
 
@@ -36,6 +36,8 @@ pub(super) struct Observed {
     /// Related objects; nothing as long as they were not needed.
     pub related: RelatedRead,
     was_released: bool,
+    /// How many other objects of the workspace come first; nothing while not all of them are known.
+    pub ahead: Option<usize>,
 }
 
 /// Observes one order. Related objects are left for [`Observed::read_related`]: mostly they are not needed.
@@ -62,7 +64,16 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
         others: Vec::new(),
         related: RelatedRead::default(),
         was_released: shared.was_released(key),
+        ahead: Some(0),
     };
+    let selected = rules.selects(source, observed.namespace.as_ref());
+    if !observed.copies.is_empty() {
+        shared.places.leave(key);
+    } else if selected == Selection::Out {
+        shared.free_place(key);
+    } else if selected == Selection::In && !deleting && !is_held_by(source, &rules.agent_name) {
+        observed.ahead = crowd::ahead(order);
+    }
     let released = observed.seen(order).must_release(rules);
     if observed.state.partial && (deleting || released) {
         observed.read_memory(order).await?;
@@ -92,6 +103,7 @@ impl Observed {
             related: (!self.related.is_empty()).then_some(&self.related.view),
             others: &self.others,
             released: self.was_released,
+            ahead: self.ahead.unwrap_or_default(),
         }
     }
 

@@ -33,11 +33,20 @@ pub(super) async fn reconcile(
     let order = Order::new(shared, key, cluster, &source, since);
     let result = process(executor, &order).await;
     executor.report(&order, result.as_ref().err());
-    result
+    let Err(error) = result else { return result };
+    let told = match error.refusal() {
+        Some(why) => executor.tell(&order, &why).await,
+        None => Ok(()),
+    };
+    // What the provider does not want is no failure: it is reconciled again when something changes.
+    if error.is_unwanted() { told.map(|()| Next::OnChange) } else { Err(error) }
 }
 
 async fn process(executor: &Executor, order: &Order<'_>) -> Result<Next, ReconcileError> {
     let mut observed = observe(order).await?;
+    if observed.ahead.is_none() {
+        return Ok(Next::Soon);
+    }
     let plan = plan(order, &mut observed).await?;
     executor.act(order, observed, plan).await
 }

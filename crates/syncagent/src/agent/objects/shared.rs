@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::context::Context;
 use super::fleet::Fleets;
+use super::places::Places;
 use super::reach::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
 use super::states::States;
@@ -51,6 +52,8 @@ pub(super) struct Shared {
     pub namespaces: Namespaces,
     /// What is out of reach in consumers' workspaces.
     pub reach: Reach,
+    /// Who has a place and who waits for one, where the rules limit that.
+    pub places: Places,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<ClusterName, String>>,
     /// What could not be cleaned up, by order.
@@ -86,6 +89,7 @@ impl Shared {
             fleets,
             namespaces: Namespaces::default(),
             reach: Reach::default(),
+            places: Places::default(),
             paths: Mutex::default(),
             losses: Mutex::default(),
             released: Mutex::default(),
@@ -202,6 +206,15 @@ impl Shared {
         self.reach.forget(key);
         self.note_warned(key, None);
         self.context.metrics.hops.forget(key);
+        self.free_place(key);
+    }
+
+    /// An object has no place any more. Whoever waits for one in the same workspace is reconciled.
+    pub fn free_place(&self, key: &SourceKey) {
+        self.places.leave(key);
+        for waiting in self.places.waiting(&key.cluster) {
+            self.requeue(waiting);
+        }
     }
 
     /// A primary as the watches of related objects know it.

@@ -24,7 +24,7 @@ use super::related::RelatedWatches;
 use super::shared::{Shared, Stores};
 use super::source::{request, source_key};
 use super::states::States;
-use super::{copies, reconcile, report};
+use super::{copies, reconcile, released, report};
 use crate::agent::health::Part;
 use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
@@ -113,6 +113,7 @@ impl Syncer {
         let reconciler = Arc::new(Reconciler { shared: shared.clone(), executor: executor.clone() });
         let reports = controller.run_keyed(reconcile_one, |_, error, _| again(error), reconciler);
         tasks.spawn(report::follow(shared.clone(), executor.clone(), reports));
+        tasks.spawn(until(stop.clone(), released::follow(shared.clone(), sources.clone())));
         tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, "objects", KCP_SIDE)));
         tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies.clone(), "copies", SERVICE_SIDE)));
         if let Some(spaces) = spaces {
@@ -187,6 +188,7 @@ impl Syncer {
         self.shared.related.leave(name);
         context.metrics.set_orphans(name, 0);
         context.orders.remove(name);
+        released::note(&context.released, name, false);
     }
 }
 

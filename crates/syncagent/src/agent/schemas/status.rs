@@ -4,18 +4,21 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::catalog::{KeptStatus, Problem};
 use crate::agent::objects::ObjectsReport;
-use crate::api::PublishedResource;
+use crate::api::{PublishedResource, WITHDRAW_AT};
 
 /// Whether no other agent would serve it.
 const SERVED_BY_ONE: &str = "ServedByOne";
 /// Whether a schema is held back.
 const SCHEMA_HELD: &str = "SchemaHeld";
+/// Whether the kind was withdrawn.
+const WITHDRAWN: &str = "Withdrawn";
 /// Our conditions, in the order in which they are shown, whichever is known first.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
     "RulesValid",
     "SchemaPublished",
     "ExportUpdated",
     SCHEMA_HELD,
+    WITHDRAWN,
     "Syncing",
     "ObjectsSynced",
     "RightsGranted",
@@ -47,6 +50,28 @@ pub(super) struct Report<'a> {
     pub(super) rivalry: Option<&'a str>,
     /// Whether that other agent serves it, and tells all the rest.
     pub(super) refused: bool,
+    /// What is said about its withdrawal.
+    pub(super) withdrawal: Option<Withdrawing>,
+}
+
+/// How far a withdrawal has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Withdrawing {
+    /// The date cannot be read.
+    Unclear(String),
+    /// The date is known to consumers.
+    Announced(String),
+    /// The date has come, and consumers' objects are being released.
+    Releasing,
+    /// The export does not list it any more.
+    Gone,
+}
+
+impl Withdrawing {
+    /// Whether the date has come.
+    fn is_due(&self) -> bool {
+        matches!(self, Self::Releasing | Self::Gone)
+    }
 }
 
 impl<'a> Report<'a> {
@@ -64,6 +89,7 @@ impl<'a> Report<'a> {
             doubts: None,
             rivalry,
             refused: true,
+            withdrawal: None,
         }
     }
 }
@@ -104,6 +130,7 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, kept: KeptStatu
             Some(schema_published(report)),
             export_updated(report),
             schema_held(report, &old),
+            withdrawn(report, &old),
             Some(syncing(report)),
             objects_synced(report),
             rights_granted(report),
@@ -158,6 +185,35 @@ fn schema_held(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
     Some(Condition { kind, holds, reason, message })
 }
 
+/// Only worth a condition if somebody ever withdrew it.
+fn withdrawn(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
+    let kind = WITHDRAWN;
+    let (holds, reason, message) = match &report.withdrawal {
+        Some(Withdrawing::Unclear(date)) => {
+            let message = format!(
+                "Nothing happens, because {WITHDRAW_AT} is no time: {date:?}; write it as 2026-12-31T12:00:00Z."
+            );
+            (false, "InvalidDate", message)
+        }
+        Some(Withdrawing::Announced(at)) => {
+            let message =
+                format!("Consumers are told that it is withdrawn at {at}. To take that back: carrick withdraw --undo.");
+            (false, "Announced", message)
+        }
+        Some(Withdrawing::Releasing) => {
+            (true, "Releasing", "Consumers' objects are being released; then it leaves the APIExport.".to_owned())
+        }
+        Some(Withdrawing::Gone) => {
+            (true, "Withdrawn", "The APIExport does not list it any more. Copies stay as they are.".to_owned())
+        }
+        None if old.iter().any(|condition| condition["type"] == kind) => {
+            (false, "Offered", "Nobody withdraws it.".to_owned())
+        }
+        None => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
+}
+
 fn rules_valid(report: &Report<'_>) -> Condition {
     let (holds, reason, message) = match report.problem {
         None => (true, "Valid", "All rules are valid.".to_owned()),
@@ -179,6 +235,9 @@ fn schema_published(report: &Report<'_>) -> Condition {
 fn export_updated(report: &Report<'_>) -> Option<Condition> {
     let kind = "ExportUpdated";
     let (holds, reason, message) = match (report.schema_name, &report.exported) {
+        _ if report.withdrawal == Some(Withdrawing::Gone) => {
+            (false, "Withdrawn", "It is withdrawn; see Withdrawn.".to_owned())
+        }
         (None, _) => (false, "NotPublished", "There is no schema to export; see SchemaPublished.".to_owned()),
         (Some(name), Some(Ok(()))) => (true, "Exported", format!("The APIExport lists {name}.")),
         (Some(_), Some(Err(problem))) => (false, "UpdateFailed", problem.clone()),
@@ -189,6 +248,9 @@ fn export_updated(report: &Report<'_>) -> Option<Condition> {
 
 fn syncing(report: &Report<'_>) -> Condition {
     let (holds, reason, message) = match (report.syncing, report.problem) {
+        _ if report.withdrawal.as_ref().is_some_and(Withdrawing::is_due) => {
+            (false, "Withdrawn", "It is withdrawn; see Withdrawn.".to_owned())
+        }
         (Syncing::Disabled, _) => {
             (false, "Disabled", "Only the schema is published: spec.synchronization.enabled is false.".to_owned())
         }
@@ -300,6 +362,7 @@ mod tests {
             doubts: Some(&[]),
             rivalry: None,
             refused: false,
+            withdrawal: None,
         }
     }
 
@@ -339,6 +402,32 @@ mod tests {
             })
         );
         assert_eq!(conditions[2]["lastTransitionTime"], "then");
+    }
+
+    #[test]
+    fn a_withdrawal_is_told_from_its_announcement_to_its_end() {
+        let told = |withdrawal: Option<Withdrawing>, before: &Value| {
+            let patch = patch(&published(before), &Report { withdrawal, ..good() }, true, "now").unwrap();
+            patch["status"]["conditions"].clone()
+        };
+        let reason = |conditions: &Value, kind: &str| {
+            let all = conditions.as_array().unwrap();
+            let found = all.iter().find(|condition| condition["type"] == kind).map(|it| it["reason"].clone());
+            found.unwrap_or_default()
+        };
+        assert_eq!(reason(&told(None, &json!([])), WITHDRAWN), Value::Null);
+        let mut before = json!([]);
+        for (withdrawal, wanted, exported, syncing) in [
+            (Some(Withdrawing::Unclear("soon".to_owned())), "InvalidDate", "Exported", "Running"),
+            (Some(Withdrawing::Announced("then".to_owned())), "Announced", "Exported", "Running"),
+            (Some(Withdrawing::Releasing), "Releasing", "Exported", "Withdrawn"),
+            (Some(Withdrawing::Gone), "Withdrawn", "Withdrawn", "Withdrawn"),
+            (None, "Offered", "Exported", "Running"),
+        ] {
+            before = told(withdrawal, &before);
+            let got = [WITHDRAWN, "ExportUpdated", "Syncing"].map(|kind| reason(&before, kind));
+            assert_eq!(got, [wanted, exported, syncing]);
+        }
     }
 
     #[test]
@@ -399,7 +488,8 @@ mod tests {
         ];
         for first in partly {
             let first = patch(&published(&json!([])), &first, ALL, "now").unwrap();
-            let all = Report { rivalry: Some("both"), held: Some("v2"), ..good() };
+            let withdrawal = Some(Withdrawing::Announced("then".to_owned()));
+            let all = Report { rivalry: Some("both"), held: Some("v2"), withdrawal, ..good() };
             let then = patch(&published(&first["status"]["conditions"]), &all, ALL, "now").unwrap();
             let then = then["status"]["conditions"].as_array().unwrap();
             assert_eq!(then.iter().map(|it| it["type"].as_str().unwrap()).collect::<Vec<_>>(), ORDER);

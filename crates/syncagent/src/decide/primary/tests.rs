@@ -1,6 +1,7 @@
 //! Decisions, executed on a small model of both clusters.
 
 mod edges;
+mod refusals;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,7 @@ struct Model {
     state: PrimaryState,
     others: Vec<(ObjectAddress, Value)>,
     released: bool,
+    ahead: usize,
     events: Vec<Event>,
     revision: u64,
     /// Which fields the agent owns, as the servers record it.
@@ -106,6 +108,7 @@ impl Model {
             related: Some(&related),
             others: &self.others,
             released: self.released,
+            ahead: self.ahead,
         };
         decide(rules, seen)
     }
@@ -549,6 +552,7 @@ fn several_copies_do_not_keep_an_object_from_being_released() {
         related: None,
         others: &[],
         released: false,
+        ahead: 0,
     };
     assert_eq!(decide(&filtered(), seen).unwrap().steps.len(), 2);
 }
@@ -686,6 +690,7 @@ fn several_copies_are_an_error_that_names_them() {
         related: None,
         others: &[],
         released: false,
+        ahead: 0,
     };
     assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
 }

@@ -226,6 +226,7 @@ impl World {
             related: None,
             others: &[],
             released: false,
+            ahead: 0,
         };
         let plan = decide(rules, seen).unwrap();
         let Some(source) = source.filter(|source| plan.steps.is_empty() || is_deleting(source)) else { return plan };

@@ -14,11 +14,13 @@ use crate::agent::events::Type;
 use crate::agent::objects::copies;
 use crate::agent::objects::error::{PROVIDER_SIDE, ReconcileError};
 use crate::agent::objects::hop::Tally;
+use crate::agent::objects::kinds::resource;
 use crate::agent::objects::observe::Observed;
 use crate::agent::objects::order::Order;
 use crate::agent::objects::reader::{ReadError, RelatedRead, Unseen};
 use crate::agent::objects::shared::{Shared, Warned};
 use crate::api::{FIELD_MANAGER, FINALIZER};
+use crate::decide::feedback::{self, Fate};
 use crate::decide::{Next, ObjectAddress, Plan, Record, RelatedView, Step};
 use crate::rules::Rules;
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
@@ -44,6 +46,7 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
     if plan.steps.is_empty() && plan.strands.is_empty() {
         return outcome(plan.next, None, blame, plan.notices);
     }
+    announce(order, plan.steps.iter().chain(plan.strands.iter().flatten()));
     let (kcp, local) = (order.kcp().writing_as(FIELD_MANAGER), shared.context.local.writing_as(FIELD_MANAGER));
     let agent = OrderAgent {
         kcp: &kcp,
@@ -82,11 +85,35 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
     outcome(plan.next, failed, blame, plan.notices)
 }
 
+/// Writes on the order why it was refused, unless it says so already.
+pub(super) async fn tell(order: &Order<'_>, why: &str) -> Result<(), ReconcileError> {
+    let Order { rules, key, source, .. } = order;
+    let at = ObjectAddress::of_source(KCP_SIDE, &rules.remote, key);
+    let Some(step) = feedback::tell(rules, &at, source, Fate::Refused(why)) else { return Ok(()) };
+    announce(order, std::iter::once(&step));
+    let Step::Patch { at, patch } = step else { return Ok(()) };
+    let (kcp, kind) = (order.kcp().writing_as(FIELD_MANAGER), resource(&rules.remote));
+    match kcp.merge_patch(&kind, at.namespace.as_deref(), &at.name, &patch).await {
+        Err(source) if !source.is_not_found() => {
+            Err(StepError::Write { verb: "patch", at: at.to_string(), source }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells the consumer by an event what annotations announce.
+fn announce<'a>(order: &Order<'_>, steps: impl Iterator<Item = &'a Step>) {
+    for notice in steps.filter_map(feedback::announced) {
+        let message = format!("This API is withdrawn by its provider at {notice}");
+        warn_consumer(order, "Withdrawal", &message);
+    }
+}
+
 /// Tells the consumer what is wrong, if anything is and unless it was reported before.
 pub(super) fn report(order: &Order<'_>, error: Option<&ReconcileError>) {
     let Order { shared, key, .. } = order;
     // What only others can fix is retried again and again, but reported once.
-    let lasting = error.filter(|error| error.is_taken() || error.is_transient());
+    let lasting = error.filter(|error| error.is_taken() || error.is_transient() || error.is_unwanted());
     let warned = lasting.map(|error| Warned { message: error.for_consumer(), taken: error.is_taken() });
     let is_news = shared.note_warned(key, warned) || lasting.is_none();
     if let Some(error) = error
@@ -94,7 +121,8 @@ pub(super) fn report(order: &Order<'_>, error: Option<&ReconcileError>) {
         && !error.is_race()
         && !matches!(error, ReconcileError::Notices(_))
     {
-        warn_consumer(order, "ReconcilingError", &error.for_consumer());
+        let reason = if error.is_unwanted() { "NotPlaced" } else { "ReconcilingError" };
+        warn_consumer(order, reason, &error.for_consumer());
     }
 }
 

@@ -200,6 +200,7 @@ fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
         related: Some(&view),
         others: &[],
         released: false,
+        ahead: 0,
     };
     let plan = decide(&rules, seen).unwrap();
     assert!(plan.is_settled(), "{plan:?}");

@@ -1,0 +1,109 @@
+//! Feedback: what annotations tell consumers about their objects.
+
+use serde_json::{Map, Value, json};
+
+use super::{ObjectAddress, Step};
+use crate::api::{PLACED_GENERATION, REFUSAL, WITHDRAWAL};
+use crate::rules::metadata::annotation;
+use crate::rules::{Duty, Rules};
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate<'a> {
+    /// Its copy is in line with it.
+    Placed,
+    /// It, or its last change, was refused for this reason.
+    Refused(&'a str),
+}
+
+/// The step that tells the consumer what became of an object; none if the object says so already. Annotations change no generation, so
+/// telling leads to nothing else to tell.
+pub fn tell(rules: &Rules, at: &ObjectAddress, source: &Value, fate: Fate<'_>) -> Option<Step> {
+    let there = |name| annotation(source, name);
+    let (placed, refusal) = match fate {
+        _ if !rules.feedback => (None, None),
+        Fate::Placed => (source["metadata"]["generation"].as_i64().map(|number| number.to_string()), None),
+        // What has arrived before is still there.
+        Fate::Refused(why) => (there(PLACED_GENERATION).map(str::to_owned), Some(why.to_owned())),
+    };
+    let wanted = [(PLACED_GENERATION, placed), (REFUSAL, refusal), (WITHDRAWAL, rules.withdrawal.clone())];
+    annotate(at, source, wanted)
+}
+
+/// The step that tells the consumer, before an object is released, that its kind is withdrawn; none if that is not why, or was told.
+pub fn withdraw(rules: &Rules, at: &ObjectAddress, source: &Value) -> Option<Step> {
+    let notice = rules.withdrawal.clone().filter(|_| rules.duty == Duty::Release)?;
+    annotate(at, source, [(WITHDRAWAL, Some(notice))])
+}
+
+fn annotate<const N: usize>(
+    at: &ObjectAddress,
+    source: &Value,
+    wanted: [(&'static str, Option<String>); N],
+) -> Option<Step> {
+    let differing = wanted.into_iter().filter(|(name, wanted)| annotation(source, name) != wanted.as_deref());
+    let changed: Map<String, Value> = differing.map(|(name, wanted)| (name.to_owned(), json!(wanted))).collect();
+    if changed.is_empty() {
+        return None;
+    }
+    // Another object of the same name has its own fate.
+    let patch = json!({ "metadata": { "uid": source["metadata"]["uid"], "annotations": changed } });
+    Some(Step::Patch { at: at.clone(), patch })
+}
+
+/// What a step announces about the withdrawal of the kind.
+pub fn announced(step: &Step) -> Option<&str> {
+    let Step::Patch { patch, .. } = step else { return None };
+    patch["metadata"]["annotations"].get(WITHDRAWAL)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::metadata::{KCP_SIDE, SourceKey};
+    use crate::rules::tests::{crontab, published};
+
+    #[test]
+    fn an_object_is_told_once() {
+        let key = SourceKey { cluster: "c".into(), namespace: "n".into(), name: "a".into() };
+        let rules = |feedback: &str, withdrawal: Option<&str>| Rules {
+            withdrawal: withdrawal.map(str::to_owned),
+            ..Rules::compile(&published(json!({ "feedback": feedback })), &crontab(), "agent").unwrap()
+        };
+        let (silent, telling) = (rules("None", None), rules("Annotations", None));
+        let (ending, both) = (rules("", Some("soon")), rules("Annotations", Some("soon")));
+        let refused = Fate::Refused("too large");
+        for (rules, there, fate, wanted) in [
+            (&silent, json!({}), Fate::Placed, None),
+            (&silent, json!({}), refused, None),
+            (&telling, json!({}), Fate::Placed, Some(json!({ PLACED_GENERATION: "3" }))),
+            (&telling, json!({ PLACED_GENERATION: "3" }), Fate::Placed, None),
+            (&telling, json!({ PLACED_GENERATION: "2" }), Fate::Placed, Some(json!({ PLACED_GENERATION: "3" }))),
+            (&telling, json!({ PLACED_GENERATION: "2" }), refused, Some(json!({ REFUSAL: "too large" }))),
+            (&telling, json!({ PLACED_GENERATION: "2", REFUSAL: "too large" }), refused, None),
+            (
+                &telling,
+                json!({ PLACED_GENERATION: "2", REFUSAL: "too large" }),
+                Fate::Placed,
+                Some(json!({ PLACED_GENERATION: "3", REFUSAL: null })),
+            ),
+            // Whoever does not tell any more takes back what was told.
+            (&silent, json!({ PLACED_GENERATION: "3" }), Fate::Placed, Some(json!({ PLACED_GENERATION: null }))),
+            (&ending, json!({}), Fate::Placed, Some(json!({ WITHDRAWAL: "soon" }))),
+            (&ending, json!({ WITHDRAWAL: "soon" }), refused, None),
+            (&silent, json!({ WITHDRAWAL: "soon" }), Fate::Placed, Some(json!({ WITHDRAWAL: null }))),
+            (&both, json!({}), Fate::Placed, Some(json!({ PLACED_GENERATION: "3", WITHDRAWAL: "soon" }))),
+        ] {
+            let at = ObjectAddress::of_source(KCP_SIDE, &rules.remote, &key);
+            let source = json!({ "metadata": { "name": "a", "uid": "u", "generation": 3, "annotations": there } });
+            let patch = wanted.map(|annotations| json!({ "metadata": { "uid": "u", "annotations": annotations } }));
+            let step = tell(rules, &at, &source, fate);
+            let announces = step.as_ref().and_then(announced).is_some();
+            assert_eq!(
+                announces,
+                patch.as_ref().is_some_and(|patch| patch["metadata"]["annotations"][WITHDRAWAL] == "soon")
+            );
+            assert_eq!(step, patch.map(|patch| Step::Patch { at, patch }), "{there} {fate:?}");
+        }
+    }
+}

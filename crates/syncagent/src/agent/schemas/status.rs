@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_withdrawal_is_told_from_its_announcement_to_its_end() {
         let told = |withdrawal: Option<Withdrawing>, before: &Value| {
-            let patch = patch(&published(before), &Report { withdrawal, ..good() }, true, "now").unwrap();
+            let patch = patch(&published(before), &Report { withdrawal, ..good() }, ALL, "now").unwrap();
             patch["status"]["conditions"].clone()
         };
         let reason = |conditions: &Value, kind: &str| {

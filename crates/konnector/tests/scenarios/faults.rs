@@ -22,8 +22,8 @@ async fn a_right_that_is_missing_is_named() {
     let mut changed = sheriff_crd();
     changed["spec"]["names"]["shortNames"] = json!(["sh"]);
     provider.write_schema(&changed).await;
-    let binding = world.binding("sheriffs", "Connected", "False", "CustomResourceDefinitionUpdateFailed").await;
-    let said = message(&binding, "Connected");
+    let binding = world.binding("sheriffs", "SchemaInSync", "False", "CustomResourceDefinitionUpdateFailed").await;
+    let said = message(&binding, "SchemaInSync");
     assert!(said.contains(KONNECTOR) && said.contains("cannot update resource"), "{said}");
     world.grant();
     let followed = |crd: &Value| crd["spec"]["names"]["shortNames"] == json!(["sh"]);

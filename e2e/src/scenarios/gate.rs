@@ -198,7 +198,8 @@ pub(super) async fn what_the_reference_agent_exports_meanwhile_is_where_this_one
     let before = [(&stage.team_a, "small"), (&stage.team_b, "large")];
     let mut copies = Vec::new();
     for (team, name) in before {
-        copies.push(stage.copy(team, name).await?.context("no copy")?);
+        // An API server refuses reads for a moment after a CRD has changed.
+        copies.push(stage.copy_is("the copy can be read", team, name, |_| true).await?);
     }
     agent.stop().await?;
 
@@ -218,7 +219,7 @@ pub(super) async fn what_the_reference_agent_exports_meanwhile_is_where_this_one
     published(&stage, "nothing is held back any more", open).await?;
     exports(&stage, &second).await?;
     for ((team, name), before) in before.into_iter().zip(copies) {
-        let now = stage.copy(team, name).await?.context("the copy is gone")?;
+        let now = stage.copy_is("the copy is still there", team, name, |_| true).await?;
         ensure!(now["metadata"]["uid"] == before["metadata"]["uid"], "another copy: {}", shown(&now));
         ensure!(now["spec"] == before["spec"], "it has changed: {}", shown(&now));
     }

@@ -62,7 +62,7 @@ pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError
         let before = out.spec.versions.len();
         versions::publish(conversion, &mut out.spec.versions)?;
         if out.spec.versions.len() > before {
-            out.spec.versions.sort_by(|a, b| compare_versions(&a.name, &b.name));
+            out.spec.versions.sort_by(|one, next| compare_versions(&one.name, &next.name));
         }
         mark_storage(&mut out.spec.versions)?;
         out.spec.conversion =

@@ -103,7 +103,7 @@ fn main() -> ExitCode {
         Command::Plane(args) => wait(plane::run(args, verbose)),
         Command::Rollback(args) => wait(evolve::roll_back(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
-        Command::Completions(args) => wait(async move { shell::completions(&args, Cli::command()) }),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => wait(async move { shell::man(&args, Cli::command()) }),
         Command::Top(args) => wait(top::run(args, verbose)),
         Command::Withdraw(args) => wait(withdraw::run(args, verbose)),

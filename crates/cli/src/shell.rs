@@ -39,12 +39,12 @@ Examples:
   carrick man --dir ~/.local/share/man/man1 && man carrick-doctor";
 
 /// Prints completions.
-pub fn completions(args: &CompletionsArgs, mut command: Command) -> anyhow::Result<ExitCode> {
+pub fn completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "carrick", &mut text);
     // If the reader has closed the pipe, there is nobody to print for, here and below.
     let _ = std::io::stdout().write_all(&text);
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 /// Prints or writes man pages.

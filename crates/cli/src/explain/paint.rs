@@ -4,7 +4,7 @@ use console::{Style, style};
 
 /// The report with colours: headings bold, errors red, doubts yellow, what would be done cyan.
 pub fn paint(report: &str) -> String {
-    report.lines().map(|line| format!("{}\n", painted(line))).collect()
+    report.lines().flat_map(|line| [painted(line), "\n".to_owned()]).collect()
 }
 
 fn painted(line: &str) -> String {

@@ -43,7 +43,7 @@ async fn of_kind(
     }
     let known = copies.iter().filter(|copy| !copy.is_deleting()).filter_map(|copy| {
         let source = source_of(&copy.value())?;
-        let agent = copy.label(AGENT_NAME).unwrap_or_default().to_string();
+        let agent = copy.label(AGENT_NAME).unwrap_or_default();
         // Copies of kcp's own agent do not name the resource they were made for.
         match copy.annotation(REMOTE_RESOURCE) {
             Some(made_for) if *made_for != *rules.remote.resource() => return None,
@@ -51,7 +51,7 @@ async fn of_kind(
             _ => {}
         }
         let path = copy.annotation(REMOTE_WORKSPACE_PATH).filter(|path| !path.is_empty());
-        let place = path.map_or_else(|| source.cluster.to_string(), |path| path.to_string());
+        let place = path.unwrap_or_else(|| source.cluster.to_string());
         let slash = if source.namespace.is_empty() { "" } else { "/" };
         Some(KnownCopy {
             namespace: copy.namespace.to_string(),

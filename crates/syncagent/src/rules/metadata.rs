@@ -5,9 +5,10 @@ use carrick_sync::{Side, Vocabulary};
 use serde_json::Value;
 
 use crate::api::{
-    ADOPTION, AGENT_NAME, APPLIED_STATE, DELETION_PROPAGATION, FINALIZER, HELD_BY, RELATED_IDENTIFIER, RELATED_OWNER,
-    RELATED_PREFIX, RELATED_PRIMARY_NAME, RELATED_PRIMARY_NAMESPACE, REMOTE_CLUSTER, REMOTE_NAME, REMOTE_NAME_HASH,
-    REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID, REMOTE_WORKSPACE_PATH,
+    ADOPTION, AGENT_NAME, APPLIED_STATE, DELETION_PROPAGATION, FINALIZER, HELD_BY, PLACED_GENERATION, REFUSAL,
+    RELATED_IDENTIFIER, RELATED_OWNER, RELATED_PREFIX, RELATED_PRIMARY_NAME, RELATED_PRIMARY_NAMESPACE, REMOTE_CLUSTER,
+    REMOTE_NAME, REMOTE_NAME_HASH, REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID,
+    REMOTE_WORKSPACE_PATH, WITHDRAWAL,
 };
 
 pub use carrick_sync::memory::sha1_hex;
@@ -104,6 +105,9 @@ fn crosses_as_annotation(key: &str) -> bool {
             | HELD_BY
             | ADOPTION
             | DELETION_PROPAGATION
+            | PLACED_GENERATION
+            | REFUSAL
+            | WITHDRAWAL
             | RELATED_PRIMARY_NAME
             | RELATED_PRIMARY_NAMESPACE
     ) && !key.starts_with(RELATED_PREFIX)
@@ -141,7 +145,8 @@ mod tests {
     fn what_agents_write_about_related_copies_is_not_copied_further() {
         let object = json!({"metadata": {
             "labels": {"mine": "1", RELATED_OWNER: "x", RELATED_IDENTIFIER: "y", AGENT_NAME: "z"},
-            "annotations": {"mine": "1", RELATED_PRIMARY_NAME: "x", RELATED_PRIMARY_NAMESPACE: "y", DELETION_PROPAGATION: "orphan"},
+            "annotations": {"mine": "1", RELATED_PRIMARY_NAME: "x", RELATED_PRIMARY_NAMESPACE: "y", DELETION_PROPAGATION: "orphan",
+                PLACED_GENERATION: "1", REFUSAL: "no", WITHDRAWAL: "soon"},
         }});
         assert_eq!(strip(&object), json!({"metadata": {"labels": {"mine": "1"}, "annotations": {"mine": "1"}}}));
     }

@@ -64,7 +64,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     // If the reader has closed the pipe, there is nobody to print for.
     let _ = match args.output {
-        Output::Text => out.write_all(report.text(report::colours()).as_bytes()),
+        Output::Text => out.write_all(report.text(crate::ui::colours()).as_bytes()),
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
     };
     Ok(report.exit_code())

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::doctor::report::{self, Report};
+use crate::doctor::report::Report;
 use crate::logs;
 
 /// Find what keeps a konnector or a backend from working, and how to fix it.

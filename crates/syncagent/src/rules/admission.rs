@@ -179,6 +179,7 @@ fn message(given: &AdmissionRule) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests {
     use super::*;
     use crate::rules::tests::{crontab, published};

@@ -49,7 +49,8 @@ pub struct Asked {
 impl Asked {
     /// Whether something is to be changed.
     pub fn is_write(&self) -> bool {
-        matches!(self.verb, "create" | "update" | "patch" | "delete")
+        // Asking for rights is a POST, too.
+        matches!(self.verb, "create" | "update" | "patch" | "delete") && !self.resource.ends_with("accessreviews")
     }
 
     /// Whether it goes on in an agent at rest as well: leases are renewed, watches begin anew.

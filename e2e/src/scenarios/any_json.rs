@@ -51,7 +51,7 @@ pub(super) async fn an_order_that_nests_too_deep_is_told_by_name_and_harms_nobod
     stage
         .object("the PublishedResource names the orders and the reason", at, |published| {
             let told = condition(published, "ObjectsSynced").to_string();
-            ["levels deep", "/deep:", "/grows:"].iter().all(|words| told.contains(words))
+            ["levels deep", "/deep (", "/grows ("].iter().all(|words| told.contains(words))
         })
         .await?;
     stage

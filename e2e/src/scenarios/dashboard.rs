@@ -35,7 +35,8 @@ pub(super) async fn it_shows_counts_and_journeys_and_no_content(world: Arc<dyn W
             let published = now["publishedResources"].as_array().context("nothing is published")?;
             let bucket = published.iter().find(|it| it["name"] == name.as_str()).context("the Bucket is missing")?;
             ensure!(bucket["sources"] == 1.0 && bucket["copies"] == 1.0, "{bucket:#}");
-            ensure!(now["workspaces"] == json!([{ "cluster": team.cluster, "objects": 1 }]), "{now:#}");
+            let workspaces = json!([{ "cluster": team.cluster, "path": team.path, "objects": 1 }]);
+            ensure!(now["workspaces"] == workspaces, "{now:#}");
             let found = get(&agent, "/find.json?q=default%2Fbuck").await?;
             let journey = &found["found"][0];
             ensure!(journey["object"] == "default/bucket" && journey["held"] == true, "{found:#}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use carrick_client::ListOptions;
 use carrick_syncagent::api::{PLACED_GENERATION, REFUSAL};
 use serde_json::{Value, json};
 
@@ -156,9 +157,15 @@ pub(super) async fn what_breaks_a_rule_is_refused_at_once_or_not_placed(world: A
     team.client.create(&stage.buckets(), Some(NAMESPACE), &blocked).await?;
     refused(&stage, team, "blocked", "blocked orders wait").await?;
     ensure!(stage.copy(team, "blocked").await?.is_none(), "it was placed");
-    let events = team.client.list(&kinds::events(), Some(NAMESPACE), &carrick_client::ListOptions::default()).await?;
-    let event = events.iter().find(|event| event["reason"] == "NotPlaced").context("there is no event")?;
-    ensure!(event["message"] == "Not placed: blocked orders wait", "{}", shown(event));
+    stage
+        .eventually("an event says why", async || {
+            let events = team.client.list(&kinds::events(), Some(NAMESPACE), &ListOptions::default()).await?;
+            let about = |event: &&Value| event["involvedObject"]["name"] == "blocked" && event["reason"] == "NotPlaced";
+            let event = events.iter().find(about).context("there is no event")?;
+            ensure!(event["message"] == "Not placed: blocked orders wait", "{}", shown(event));
+            Ok(())
+        })
+        .await?;
     let free = json!({ "metadata": { "labels": { "blocked": null } } });
     team.client.merge_patch(&stage.buckets(), Some(NAMESPACE), "blocked", &free).await?;
     placed(&stage, team, "blocked").await?;

@@ -25,6 +25,8 @@ use crate::decide::{cluster, contract, exports, health, namespaces, request, req
 
 /// How often to look at what is not watched.
 const CLUSTER_AGAIN: Duration = Duration::from_mins(5);
+/// How soon to ask again whether a contract has its rights, which come with the contract.
+const AFTER_GRANTS: Duration = Duration::from_millis(100);
 /// After a conflict a watch event comes; if not, look again.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
@@ -207,6 +209,7 @@ impl Session {
             view.name_taken = self.namespaces.get("", &new_name).is_some();
         }
         let (kubeconfig, answer);
+        let mut granted = true;
         if let [contract] = &contracts[..] {
             let at = &contract.namespace;
             let binding: Option<ClusterBinding> = self.cluster_bindings.read(at, CLUSTER_BINDING_NAME);
@@ -214,7 +217,9 @@ impl Session {
             let found = self.kubeconfig_secret(at, &secret.name).await?;
             kubeconfig = found.and_then(|found| kubeconfig_in(&found, &secret.key));
             view.problem = self.problems.lock().get(at).cloned();
-            view.kubeconfig = kubeconfig.as_deref().filter(|_| view.problem.is_none());
+            // Whoever gets it may use it at once.
+            granted = self.cluster_roles.get("", BINDER).is_some() && self.role_bindings.get(at, BINDER).is_some();
+            view.kubeconfig = kubeconfig.as_deref().filter(|_| view.problem.is_none() && granted);
             answer = self.client.get(&resources::secrets(), Some(namespace), &answer_to(&request).name).await?;
             view.answer = answer.as_ref();
         } else if contracts.len() > 1 {
@@ -227,7 +232,12 @@ impl Session {
             let key = Key::Request(namespace.to_owned(), name.to_owned());
             self.waiting.lock().entry(at).or_default().insert(key);
         }
-        self.carry_out(request::decide(&view)).await
+        let mut outcome = self.carry_out(request::decide(&view)).await?;
+        if !granted {
+            // Nobody waits for rights by name.
+            outcome.add(Outcome { failed: false, again: Some(AFTER_GRANTS) });
+        }
+        Ok(outcome)
     }
 
     fn request_view<'a>(&'a self, request: &'a BindableResourcesRequest, contracts: &'a [Contract]) -> RequestView<'a> {

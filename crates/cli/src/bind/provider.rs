@@ -9,8 +9,7 @@ use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_bind_backend::agent::init;
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, ListOptions, Server};
-use carrick_kcp::apis::ClaimState;
-use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ExportReference};
+use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, ApiBinding, ApiExport, ExportReference};
 use carrick_kcp::kinds::API_BINDING;
 use carrick_kubectl_bind::identity;
 use carrick_plane::{Mode, Plane};
@@ -119,8 +118,9 @@ impl Story {
                 bind_all(seen, &home, &kubeconfig, json!({})).await?;
                 until(seen, async || {
                     let export: Option<ApiExport> = home.get_kcp(GROUP).await?;
-                    let offered = export.is_some_and(|export| !export.spec.latest_resource_schemas.is_empty());
-                    anyhow::ensure!(offered, "APIExport {GROUP} offers nothing yet");
+                    let spec = export.map(|export| export.spec).unwrap_or_default();
+                    anyhow::ensure!(!spec.resources.is_empty(), "APIExport {GROUP} offers nothing yet");
+                    anyhow::ensure!(!spec.permission_claims.is_empty(), "APIExport {GROUP} claims nothing yet");
                     Ok(())
                 })
                 .await?;
@@ -136,8 +136,8 @@ impl Story {
                 let export: ApiExport = self.at(HOME).get_kcp(GROUP).await?.context("the APIExport is gone")?;
                 for team in TEAMS {
                     let mut binding = ApiBinding::to_export("widgets", ExportReference::new(HOME, GROUP));
-                    let claims = export.spec.permission_claims.clone().into_iter();
-                    binding.spec.permission_claims = claims.map(|claim| claim.decided(ClaimState::Accepted)).collect();
+                    let claims = export.spec.permission_claims.iter();
+                    binding.spec.permission_claims = claims.map(AcceptablePermissionClaim::accept).collect();
                     let client = self.at(team);
                     client.create_kcp(&binding).await?;
                     let at = (&client, &API_BINDING.into(), None, "widgets");

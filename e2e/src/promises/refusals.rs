@@ -139,7 +139,7 @@ fn served(copy: &serde_json::Value, size: i64) -> bool {
 }
 
 fn without_canary(state: &super::state::State) -> super::state::State {
-    state.without_memories().only(|place| {
+    state.without_memories().without_counts().only(|place| {
         !place.contains("canary")
             && !place.contains("obj-state-team-b")
             && !place.starts_with("service buckets team-b/")

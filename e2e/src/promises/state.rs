@@ -211,16 +211,15 @@ impl Eyes {
             for (key, stored) in store.list(kind, Some(cluster), None).1 {
                 let place = self.alias(&format!("{name} {} {}/{}", kind.resource, key.namespace, key.name));
                 let remembered = known.get(&place).filter(|(revision, _)| *revision == stored.revision());
-                let object = match remembered {
-                    Some((_, object)) => object.clone(),
-                    None => {
-                        let mut object = self.normal(&stored.value());
-                        if name.starts_with("team-") {
-                            // Which version was the one to store when a consumer wrote last is a matter of time, and of kcp.
-                            object["apiVersion"] = (&*kind.group).into();
-                        }
-                        Arc::new(object)
+                let object = if let Some((_, object)) = remembered {
+                    object.clone()
+                } else {
+                    let mut object = self.normal(&stored.value());
+                    if name.starts_with("team-") {
+                        // Which version was the one to store when a consumer wrote last is a matter of time, and of kcp.
+                        object["apiVersion"] = (&*kind.group).into();
                     }
+                    Arc::new(object)
                 };
                 known.insert(place.clone(), (stored.revision(), object.clone()));
                 // One that may not be deleted is emptied.

@@ -169,7 +169,8 @@ impl Contract<'_> {
         Ok(())
     }
 
-    fn crd(&self) -> Value {
+    /// The CRD of what is exported.
+    pub fn crd(&self) -> Value {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": format!("sheriffs.{}", self.group), "labels": { "kube-bind.io/exported": "true" } },

@@ -2,6 +2,7 @@
 
 mod any_json;
 mod applying;
+mod backends;
 mod broken;
 mod chart;
 mod collateral;
@@ -86,6 +87,7 @@ pub fn all() -> Vec<Scenario> {
         gate:
             a_schema_that_harms_orders_is_held_back_until_it_is_approved
             behind_a_manual_gate_nothing_changes_unasked
+            a_crash_at_any_visible_step_of_the_gate_is_made_good
             what_the_reference_agent_exports_meanwhile_is_where_this_one_goes_on;
         versions:
             a_version_that_the_service_cluster_does_not_have_is_served_by_rules
@@ -126,6 +128,10 @@ pub fn all() -> Vec<Scenario> {
             an_api_is_bound_and_its_objects_travel_both_ways
             unbinding_takes_copies_away_before_the_api_goes
             what_happens_while_a_konnector_is_down_is_caught_up_with;
+        backends:
+            workspaces_that_bind_the_export_of_a_backend_are_served_each_on_its_own
+            what_an_account_has_already_shows_on_its_workload_cluster
+            a_plain_cluster_offers_its_service_to_workspaces;
         related:
             a_secret_of_the_service_reaches_the_consumer_and_follows_changes
             a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either

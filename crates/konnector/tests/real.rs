@@ -17,11 +17,11 @@ mod world;
 use std::time::{Duration, Instant};
 
 use clusters::{
-    BINDER, KONNECTOR, Provider, ROTATED, bindings, bundles, cluster_bindings, crd, crd_kind, exports, sheriff_crd,
-    sheriffs,
+    BINDER, Cluster, KONNECTOR, Provider, ROTATED, bindings, bundles, cluster_bindings, crd, crd_kind, exports,
+    sheriff_crd, sheriffs,
 };
 use serde_json::{Value, json};
-use servers::Servers;
+use servers::{ApiServer, Servers};
 use world::{World, has};
 
 fn servers() -> Option<Servers> {
@@ -32,11 +32,15 @@ fn servers() -> Option<Servers> {
     servers
 }
 
+fn cluster(server: ApiServer) -> Cluster {
+    Cluster::real(&server.url, &server.authority, server.tokens)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_life_between_real_servers() {
     let Some(servers) = servers() else { return };
-    let provider = Provider::on(servers.cluster(0, &[BINDER, ROTATED]).await, "c-1").await;
-    let mut world = World::on(servers.cluster(1, &[KONNECTOR]).await).await;
+    let provider = Provider::on(cluster(servers.cluster(0, &[BINDER, ROTATED]).await), "c-1").await;
+    let mut world = World::on(cluster(servers.cluster(1, &[KONNECTOR]).await)).await;
     world.start_konnector().await;
 
     // Bind, and sync an object there and back.
@@ -121,9 +125,9 @@ async fn a_whole_life_between_real_servers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn providers_that_offer_the_same_and_one_that_goes_away_and_comes_back() {
     let Some(servers) = servers() else { return };
-    let first = Provider::on(servers.cluster(0, &[BINDER]).await, "c-1").await;
-    let second = Provider::on(servers.cluster(1, &[BINDER]).await, "c-2").await;
-    let mut world = World::on(servers.cluster(2, &[KONNECTOR]).await).await;
+    let first = Provider::on(cluster(servers.cluster(0, &[BINDER]).await), "c-1").await;
+    let second = Provider::on(cluster(servers.cluster(1, &[BINDER]).await), "c-2").await;
+    let mut world = World::on(cluster(servers.cluster(2, &[KONNECTOR]).await)).await;
     world.start_konnector().await;
 
     // Two exports have the same name: a bundle does not take the binding of another provider over.

@@ -2,255 +2,32 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
+#[path = "whole/kills.rs"]
+mod kills;
+#[path = "whole/story.rs"]
+mod story;
+#[path = "whole/world.rs"]
+mod world;
 
-use bytes::Bytes;
-use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
-use carrick_bind_api::{crds, kinds};
-use carrick_bind_backend::agent::{BackendConfig, Clusters, SchemaSource, lead};
-use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
-use carrick_bind_backend::http::{Allowed, Front, GivenKeys, HttpConfig, LoginMethod};
-use carrick_bind_backend::provider::{Person, Provider};
-use carrick_client::{Client, Resource, Server, Web, WebTrust};
-use carrick_konnector::agent::KonnectorConfig;
-use carrick_plane::{Config, Mode, Plane};
-use http::{Request, header};
-use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use carrick_plane::{Config, Mode, Plane, User};
+use world::World;
 
-/// Both clusters, with everything that runs on them.
-struct World {
-    provider: Client,
-    consumer: Client,
-    url: String,
-    folder: PathBuf,
-    _planes: [Plane; 2],
-    _stop: DropGuard,
-}
+/// Whoever types `kubectl bind`.
+const PERSON: &str = "person";
 
-fn crd_kind() -> Resource {
-    Resource::cluster_wide("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
-}
-
-fn sheriffs() -> Resource {
-    Resource::namespaced("wild.io", "v1", "Sheriff", "sheriffs")
-}
-
-fn of(kind: kinds::Kind) -> Resource {
-    let make = if kinds::is_namespaced(kind) { Resource::namespaced } else { Resource::cluster_wide };
-    make(kind.group, kind.version, kind.kind, kind.plural)
-}
-
-async fn cluster() -> (Plane, Server) {
-    let plane = Plane::start(Config::new(Mode::Kube)).await.unwrap();
-    let server = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap();
-    (plane, server)
-}
-
-/// Waits until somebody has done something.
-async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
-    let found = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(1), found).await.unwrap_or_else(|_| panic!("{what}: never"))
-}
-
-async fn offer(provider: &Client) {
-    for crd in crds::provider() {
-        provider.create(&crd_kind(), None, &crd).await.unwrap();
-    }
-    let schema = json!({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {"town": {"type": "string"}}},
-        "status": {"type": "object", "properties": {"result": {"type": "string"}}}}});
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "sheriffs.wild.io", "labels": {"kube-bind.io/exported": "true"}},
-        "spec": {"group": "wild.io", "scope": "Namespaced", "names": {"plural": "sheriffs", "kind": "Sheriff", "singular": "sheriff", "listKind": "SheriffList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}}]}});
-    provider.create(&crd_kind(), None, &crd).await.unwrap();
-    let template = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceExportTemplate", "metadata": {"name": "sheriffs"},
-        "spec": {"scope": "Namespaced", "resources": [{"group": "wild.io", "resource": "sheriffs", "versions": ["v1"]}]}});
-    let kind = of(kinds::API_SERVICE_EXPORT_TEMPLATE);
-    until("templates are served", async || provider.create(&kind, None, &template).await.ok()).await;
-}
-
-/// A backend with its front; returns the URL.
-async fn backend(server: Server, stop: &CancellationToken) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let everybody = vec!["system:authenticated".to_owned()];
-    let terms = Terms {
-        namespace_prefix: "cluster-".to_owned(),
-        pretty_name: "Wild West Inc.".to_owned(),
-        informer_scope: InformerScope::Namespaced,
-        isolation: Isolation::Prefixed,
-        address: Address { server: server.url().to_owned(), ..Address::default() },
-        cluster_wide_claims: false,
-        logins: Logins { groups: everybody.clone(), users: Vec::new() },
-        workspace: None,
-    };
-    let config = BackendConfig {
-        server,
-        terms,
-        source: SchemaSource::Crds,
-        slice: None,
-        ignored_bindings: Vec::new(),
-        lease: None,
-        listen_address: None,
-        namespace: "default".to_owned(),
-    };
-    let clusters = Arc::new(Clusters::start(&config, stop));
-    let http = HttpConfig {
-        pretty_name: "Wild West Inc.".to_owned(),
-        token_expiry: Duration::from_hours(1),
-        login: LoginMethod::Embedded { issuer: format!("{url}/oidc") },
-        callback: format!("{url}/api/callback"),
-        tls: None,
-        keys: GivenKeys::default(),
-        allowed: Allowed { groups: everybody.clone(), users: Vec::new() },
-    };
-    let front = Front::open(http, Arc::clone(&clusters)).await.unwrap();
-    tokio::spawn(front.serve(listener, stop.clone()));
-    let (stop, led) = (stop.clone(), Arc::clone(&clusters));
-    tokio::spawn(async move { lead(&config, &led, &stop).await.unwrap() });
-    // The backend grants this when it begins to serve the cluster.
-    let somebody = Person { subject: "somebody".to_owned(), issuer: String::new(), groups: everybody };
-    until("whoever has logged in may bind", async || {
-        clusters.may_bind("", &somebody).await.is_ok_and(|may| may).then_some(())
-    })
-    .await;
-    url
-}
-
-impl World {
-    async fn start() -> Self {
-        let ((provider, provider_server), (consumer, consumer_server)) = (cluster().await, cluster().await);
-        let folder = std::env::temp_dir().join(format!("kubectl-bind-whole-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("kubeconfig"), consumer.kubeconfig("admin", None).unwrap()).unwrap();
-        offer(&provider_server.client()).await;
-        let stop = CancellationToken::new();
-        let url = backend(provider_server.clone(), &stop).await;
-        let config = KonnectorConfig {
-            server: consumer_server.clone(),
-            lease: None,
-            server_address: None,
-            export: None,
-            polling: Duration::from_secs(15),
-        };
-        tokio::spawn(carrick_konnector::agent::run(config, stop.clone()));
-        Self {
-            provider: provider_server.client(),
-            consumer: consumer_server.client(),
-            url,
-            folder,
-            _planes: [provider, consumer],
-            _stop: stop.drop_guard(),
-        }
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-bind"));
-        command.arg("--kubeconfig").arg(self.folder.join("kubeconfig"));
-        command.arg("--config-file").arg(self.folder.join("config")).args(args);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    async fn run(&self, args: &[&str]) -> Output {
-        let mut command = self.command(args);
-        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
-    }
-
-    /// Logs in; a browser follows where it is led.
-    async fn login(&self) -> bool {
-        let mut child = self.command(&["login", &self.url, "--skip-browser"]).spawn().unwrap();
-        let errors = child.stderr.take().unwrap();
-        let address = move || {
-            let mut lines = BufReader::new(errors).lines().map_while(Result::ok);
-            lines.find(|line| line.trim().starts_with("http")).expect("an address").trim().to_owned()
-        };
-        let mut at = tokio::task::spawn_blocking(address).await.unwrap();
-        let web = Web::new(&WebTrust::default()).unwrap();
-        loop {
-            let answer = web.send(Request::get(&at).body(Bytes::new()).unwrap()).await.unwrap();
-            match answer.headers().get(header::LOCATION) {
-                Some(next) => next.to_str().unwrap().clone_into(&mut at),
-                None => break assert_eq!(answer.status(), 200, "{answer:?}"),
-            }
-        }
-        tokio::task::spawn_blocking(move || child.wait().unwrap().success()).await.unwrap()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn words(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+/// A world of two planes: the provider, and the consumer.
+async fn on_planes() -> (World, [Plane; 2]) {
+    let provider = Plane::start(Config::new(Mode::Kube)).await.unwrap();
+    let mut config = Config::new(Mode::Kube);
+    config.users = vec![User::new("token-of-person", PERSON, &["system:masters"])];
+    let consumer = Plane::start(config).await.unwrap();
+    let kubeconfig = |plane: &Plane, user: &str| plane.kubeconfig(user, None).unwrap();
+    let (person, admin) = (kubeconfig(&consumer, PERSON), kubeconfig(&consumer, "admin"));
+    (World::on(&kubeconfig(&provider, "admin"), &admin, &person).await, [provider, consumer])
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_a_login_to_an_object_and_its_status() {
-    let world = World::start().await;
-    assert!(world.login().await);
-    let templates = world.run(&["templates"]).await;
-    assert!(templates.status.success() && words(&templates).contains("sheriffs.wild.io"), "{}", words(&templates));
-    let done = world.run(&["apiservice", "law", "--template-name", "sheriffs", "--skip-konnector"]).await;
-    assert!(done.status.success(), "{}", words(&done));
-
-    let sheriff = json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "wyatt", "namespace": "default"},
-        "spec": {"town": "Tombstone"}});
-    until("the kind is served", async || world.consumer.create(&sheriffs(), Some("default"), &sheriff).await.ok())
-        .await;
-    let copy = until("the copy", async || {
-        let all = world.provider.list(&sheriffs(), None, &carrick_client::ListOptions::default()).await.ok()?;
-        all.into_iter().find(|copy| copy["spec"]["town"] == "Tombstone")
-    })
-    .await;
-    let (namespace, name) = (copy["metadata"]["namespace"].as_str(), copy["metadata"]["name"].as_str().unwrap());
-    assert_ne!(namespace, Some("default"), "every consumer has namespaces of its own");
-    let status = json!({"status": {"result": "peace"}});
-    world.provider.merge_patch_status(&sheriffs(), namespace, name, &status).await.unwrap();
-    until("its status", async || {
-        let object: Value = world.consumer.get(&sheriffs(), Some("default"), "wyatt").await.ok()??;
-        (object["status"]["result"] == "peace").then_some(())
-    })
-    .await;
-
-    // Binding again changes nothing.
-    let again = world.run(&["apiservice", "law", "--template-name", "sheriffs", "--skip-konnector"]).await;
-    assert!(again.status.success(), "{}", words(&again));
-
-    // Unbinding: objects are not lost by accident, and nothing is left.
-    let refused = world.run(&["unbind", "law"]).await;
-    assert!(!refused.status.success());
-    assert_eq!(
-        words(&refused),
-        "error: 1 sheriffs.wild.io would be deleted here as well; delete them first, or pass --delete-objects\n"
-    );
-    let shown = world.run(&["unbind", "law", "--dry-run"]).await;
-    assert!(words(&shown).starts_with("customresourcedefinition/sheriffs.wild.io goes, and 1 objects with it\n"));
-    let bindings = of(kinds::API_SERVICE_BINDING);
-    let there = world.consumer.get(&bindings, None, "law").await.unwrap().unwrap();
-    assert!(there["metadata"].get("deletionTimestamp").is_none(), "{there}");
-    let done = world.run(&["unbind", "law", "--delete-objects"]).await;
-    assert!(done.status.success() && words(&done).ends_with("apiservicebinding/law is gone\n"), "{}", words(&done));
-    assert_eq!(world.consumer.get(&crd_kind(), None, "sheriffs.wild.io").await.unwrap(), None);
-    assert_eq!(world.provider.get(&sheriffs(), namespace, name).await.unwrap(), None);
-    let missing = world.run(&["unbind", "law"]).await;
-    assert!(!missing.status.success() && words(&missing).contains("there is no APIServiceBinding law"));
+    let (world, _planes) = on_planes().await;
+    story::from_a_login_to_an_object_and_its_status(&world).await;
 }

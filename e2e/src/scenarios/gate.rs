@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use carrick_client::ListOptions;
 use carrick_syncagent::api::APPROVED_SCHEMA;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -179,6 +180,81 @@ pub(super) async fn behind_a_manual_gate_nothing_changes_unasked(world: Arc<dyn 
     change(&stage, "size", &json!({ "type": "string" })).await?;
     let third = named(&published(&stage, "it passes", |it| named(it) != second).await?);
     exports(&stage, &third).await?;
+    agent.stop().await
+}
+
+/// What can be seen from outside while a schema is held back, approved and taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Created,
+    Held,
+    Exported,
+    Named,
+    TakenBack,
+}
+
+/// Names of the schemas that there are.
+async fn schemas(stage: &Stage) -> anyhow::Result<Vec<String>> {
+    let schemas = kinds::kcp(&carrick_kcp::kinds::API_RESOURCE_SCHEMA);
+    let all = stage.provider.client.list(&schemas, None, &ListOptions::default()).await?;
+    Ok(all.iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned)).collect())
+}
+
+pub(super) async fn a_crash_at_any_visible_step_of_the_gate_is_made_good(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = gated(world, "Compatible").await?;
+    let mut agent = stage.start_agent()?;
+    let first = named(&published(&stage, "it is published", |it| !named(it).is_empty()).await?);
+    exports(&stage, &first).await?;
+    orders(&stage).await?;
+    let name = stage.published_name("Bucket");
+    let uids = async || -> anyhow::Result<Vec<Value>> {
+        let mut uids = Vec::new();
+        for (team, name) in [(&stage.team_a, "small"), (&stage.team_b, "large")] {
+            let copy = stage.copy_is("the copy can be read", team, name, |_| true).await?;
+            uids.push(copy["metadata"]["uid"].clone());
+        }
+        Ok(uids)
+    };
+    let before = uids().await?;
+    let all = [Sight::Created, Sight::Held, Sight::Exported, Sight::Named, Sight::TakenBack];
+    for (crash_at, maximum) in all.into_iter().zip(3..) {
+        let mut crash = |sight: Sight| -> anyhow::Result<()> {
+            if sight == crash_at {
+                std::mem::replace(&mut agent, stage.start_agent()?).crash();
+            }
+            Ok(())
+        };
+        let known = schemas(&stage).await?;
+        change(&stage, "size", &json!({ "type": "integer", "maximum": maximum })).await?;
+        stage
+            .eventually("the next schema is there", async || {
+                ensure!(schemas(&stage).await?.len() > known.len(), "there is none");
+                Ok(())
+            })
+            .await?;
+        crash(Sight::Created)?;
+        let is_new = |it: &Value| held(it).is_some_and(|(name, _)| !known.contains(&name));
+        let waiting = published(&stage, "it is held back", is_new).await?;
+        crash(Sight::Held)?;
+        let (next, _) = held(&waiting).context("it is not held")?;
+        exports(&stage, &first).await?;
+
+        let (code, told) = carrick(&stage, &["approve", &name, "--yes"]).await?;
+        ensure!(code == Some(0), "{crash_at:?}: {code:?} {told}");
+        exports(&stage, &next).await?;
+        crash(Sight::Exported)?;
+        let open = |it: &Value| named(it) == next && condition(it, "SchemaHeld")["status"] == "False";
+        published(&stage, "it is exported", open).await?;
+        crash(Sight::Named)?;
+
+        let (code, told) = carrick(&stage, &["rollback", &name, "--yes", "--to", &first]).await?;
+        ensure!(code == Some(0), "{crash_at:?}: {code:?} {told}");
+        exports(&stage, &first).await?;
+        crash(Sight::TakenBack)?;
+        published(&stage, "it is held back again", |it| named(it) == first && held(it).is_some()).await?;
+        exports(&stage, &first).await?;
+    }
+    ensure!(uids().await? == before, "a copy was made anew");
     agent.stop().await
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use carrick_client::ListOptions;
+use carrick_client::{DeleteOptions, ListOptions, Resource};
 use carrick_syncagent::api::{PLACED_GENERATION, REFUSAL};
 use serde_json::{Value, json};
 
@@ -197,6 +197,37 @@ pub(super) async fn a_mistake_in_a_rule_is_shown_with_its_place_and_harms_nobody
     agent.stop().await
 }
 
+/// Lets a policy of the service cluster refuse Buckets, and waits until it does for the order `one`; what is returned takes it back.
+async fn forbid<'a>(
+    stage: &'a Stage,
+    expression: &str,
+    message: &str,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<'a>> {
+    let group = "admissionregistration.k8s.io";
+    let kind = |kind: &str, plural: &str| Resource::cluster_wide(group, "v1", kind, plural);
+    let policies = kind("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
+    let bindings = kind("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings");
+    let rules = json!([{ "apiGroups": [stage.group], "apiVersions": ["*"], "resources": ["buckets"], "operations": ["UPDATE"] }]);
+    let policy = json!({ "apiVersion": policies.api_version(), "kind": &*policies.kind, "metadata": { "name": stage.id },
+        "spec": { "matchConstraints": { "resourceRules": rules }, "validations": [{ "expression": expression, "message": message }] } });
+    let binding = json!({ "apiVersion": bindings.api_version(), "kind": &*bindings.kind, "metadata": { "name": stage.id },
+        "spec": { "policyName": stage.id, "validationActions": ["Deny"] } });
+    stage.service.create(&policies, None, &policy).await?;
+    stage.service.create(&bindings, None, &binding).await?;
+    stage
+        .eventually("the policy is enforced", async || {
+            let copy = stage.copy(&stage.team_a, "one").await?.context("the copy is gone")?;
+            let edited = stage.operator_edits(&copy, json!({ "size": 5 })).await;
+            ensure!(edited.is_err(), "it is not");
+            Ok(())
+        })
+        .await?;
+    Ok(async move {
+        stage.service.delete(&bindings, None, &stage.id, &DeleteOptions::default()).await?;
+        Ok(stage.service.delete(&policies, None, &stage.id, &DeleteOptions::default()).await?)
+    })
+}
+
 pub(super) async fn what_the_service_cluster_refuses_is_told_on_the_order(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::set(world).await?;
     edit(&stage, json!({ "feedback": "Annotations", "schemaUpdates": "Manual" })).await?;
@@ -225,6 +256,12 @@ pub(super) async fn what_the_service_cluster_refuses_is_told_on_the_order(world:
     let generation = source["metadata"]["generation"].as_i64().unwrap_or_default();
     ensure!(told(&source, PLACED_GENERATION) == Some(&*(generation - 1).to_string()), "{}", shown(&source));
     stage.reorder(team, "one", json!({ "size": 3 })).await?;
+    placed(&stage, team, "one").await?;
+    // A policy of the service cluster speaks for itself.
+    let forget = forbid(&stage, "object.spec.size < 4", "no large ones this week").await?;
+    stage.reorder(team, "one", json!({ "size": 5 })).await?;
+    refused(&stage, team, "one", "no large ones this week").await?;
+    forget.await?;
     placed(&stage, team, "one").await?;
     // Whoever does not want it any more takes it back.
     edit(&stage, json!({ "feedback": "None" })).await?;

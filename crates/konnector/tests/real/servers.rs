@@ -1,4 +1,4 @@
-//! etcd and two API servers on it, which end with the test.
+//! etcd and API servers on it, which end with the test.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use carrick_client::{Resource, Server};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-
-use crate::clusters::{Cluster, namespaces};
+use serde_json::json;
 
 /// Each has a folder of its own.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
@@ -25,6 +25,27 @@ pub struct Servers {
     processes: Mutex<Vec<Running>>,
 }
 
+/// An API server that answers.
+pub struct ApiServer {
+    pub url: String,
+    /// The certificate that it is trusted by.
+    pub authority: String,
+    /// The token of each user.
+    pub tokens: BTreeMap<String, String>,
+}
+
+impl ApiServer {
+    /// The kubeconfig of a user.
+    pub fn kubeconfig(&self, user: &str) -> String {
+        let authority = data_encoding::BASE64.encode(self.authority.as_bytes());
+        json!({"apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": user}}],
+            "clusters": [{"name": "it", "cluster": {"server": self.url, "certificate-authority-data": authority}}],
+            "users": [{"name": user, "user": {"token": self.tokens[user]}}]})
+        .to_string()
+    }
+}
+
 /// A process, and how it is started again.
 struct Running {
     name: String,
@@ -37,7 +58,7 @@ impl Servers {
     pub fn start() -> Option<Self> {
         let binaries = PathBuf::from(std::env::var_os("CARRICK_SERVERS")?);
         let count = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("carrick-konnector-{}-{count}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("carrick-servers-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (client, peer) = (free(), free());
         let servers = Self { binaries, folder, etcd: client, processes: Mutex::default() };
@@ -101,7 +122,7 @@ impl Servers {
     }
 
     /// An API server that knows these users and `admin`.
-    pub async fn cluster(&self, number: usize, users: &[&str]) -> Cluster {
+    pub async fn cluster(&self, number: usize, users: &[&str]) -> ApiServer {
         let authority_key = KeyPair::generate().unwrap();
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -139,14 +160,16 @@ impl Servers {
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
         ];
         self.spawn("kube-apiserver", &args);
-        let cluster = Cluster::real(&format!("https://127.0.0.1:{port}"), &certificate, tokens);
+        let started = ApiServer { url: format!("https://127.0.0.1:{port}"), authority: certificate, tokens };
+        let client = Server::from_kubeconfig_yaml(&started.kubeconfig("admin")).unwrap().client();
+        let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
         let ready = async {
-            while !matches!(cluster.client.get(&namespaces(), None, "default").await, Ok(Some(_))) {
+            while !matches!(client.get(&namespaces, None, "default").await, Ok(Some(_))) {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         };
         tokio::time::timeout(START, ready).await.unwrap_or_else(|_| panic!("see {}", self.folder.display()));
-        cluster
+        started
     }
 }
 

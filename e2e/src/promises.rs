@@ -70,6 +70,7 @@ fn trials() -> Vec<Trial> {
         alone("one_writer::the_lease_outlives_a_write_that_is_under_way", leaders::stopped_in_the_middle_of_a_write),
         alone("no_loss::a_lost_shard_deletes_nothing_and_harms_nobody_else", shards::lost_and_back),
         alone("no_loss::what_is_out_of_sight_is_not_deleted", losses::out_of_sight),
+        alone("no_loss::a_withdrawal_waits_for_consumers_out_of_sight", withdraw::while_consumers_are_out_of_sight),
         alone("quiet::nothing_but_the_heartbeat_is_written_at_rest", quiet::but_for_the_heartbeat),
         alone("secrecy::rules_that_fail_tell_no_secret", secrecy::of_rules_that_fail),
         alone("secrecy::the_binary_tells_no_secret", secrecy::of_the_binary),

@@ -1,19 +1,63 @@
 //! A withdrawal comes out the same, whenever the agent is killed.
 
+use anyhow::{Context, ensure};
+use carrick_plane::faults::{Effect, Match, Rule};
 use carrick_syncagent::api::{FINALIZER, WITHDRAW_AT, WITHDRAW_MESSAGE, WITHDRAWAL};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
+use super::deed::Deed::Order;
+use super::deed::Team;
+use super::flows;
 use super::lab::Lab;
 use super::publish::{Changes, GROUP, each_write};
 use super::state::State;
 use crate::kinds;
 use crate::stage::condition;
+use crate::world::ADMIN_AGENT;
 
 /// A kind is published and ordered, its withdrawal is announced, taken back, and then carried out. One agent is killed during each change.
 pub async fn killed_at_every_write() -> anyhow::Result<String> {
     let kinds = &[" buckets "];
     each_write(Changes { count: 5, make: |lab, number| change(lab, number).boxed_local(), is_done, kinds }).await
+}
+
+/// The date has come, and the agent that starts cannot see yet where its consumers are: it must not take that for having none.
+pub async fn while_consumers_are_out_of_sight() -> anyhow::Result<String> {
+    let mut lab = Lab::open(flows::short()).await?;
+    Order(Team::A, "one", json!({ "spec": { "size": 1 } })).act(&lab).await?;
+    lab.until("the order is placed", None, |state| !state.copy("team-a", "one").is_null()).await?;
+    lab.kill_agent().await?;
+    let faults = lab.world.kcp_plane().faults().clone();
+    let slices =
+        |verbs: &[&str]| Match::any().user(ADMIN_AGENT).verbs(verbs).resource("apis.kcp.io", "apiexportendpointslices");
+    let rule = faults.add(Rule::new(slices(&["list", "watch"]), Effect::refuse(503)));
+    // Counts without doing anything.
+    let reads = faults.add(Rule::new(slices(&["get"]), Effect::Delay(0)));
+    change(&lab, 4).await?;
+    lab.start_agent()?;
+    // One or two reads belong to its start; the others are a pause apart.
+    lab.stage
+        .eventually("the agent has looked at the slice again and again", async || {
+            let count = faults.hits(reads);
+            ensure!(count >= 4, "{count} times");
+            Ok(())
+        })
+        .await?;
+    let source = lab.stage.source(&lab.stage.team_a, "one").await?.context("the order is gone")?;
+    ensure!(source["metadata"]["finalizers"] == json!([FINALIZER]), "{source}");
+    let export = lab.stage.export().await?;
+    ensure!(export["spec"]["latestResourceSchemas"].as_array().is_some_and(|all| all.len() == 1), "{export}");
+    faults.remove(rule);
+    lab.until("the kind is withdrawn when they are in sight", None, |state| {
+        let Some(place) = state.places().find(|place| place.contains(" publishedresources ")) else { return false };
+        let source = state.at("team-a buckets default/one");
+        let held = source["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+        condition(state.at(place), "Withdrawn")["reason"] == "Withdrawn" && !held
+    })
+    .await?;
+    lab.close().await?;
+    Ok("nothing was given up".to_owned())
 }
 
 async fn change(lab: &Lab, number: usize) -> anyhow::Result<()> {

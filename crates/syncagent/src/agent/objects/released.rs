@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
+use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_multicluster::{Informer, Key, WatchState};
 use tokio::sync::watch;
 
-use super::context::Released;
+use super::context::{Context, Released};
 use super::shared::Shared;
 use crate::decide::is_held_by;
 use crate::rules::Duty;
 
-/// How long to wait for a first consumer before it is certain that there is none.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait until the endpoint slice is read again, if it lists endpoints that are not connected yet, or cannot be read.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// Notes whether a PublishedResource holds nothing.
 pub(super) fn note(released: &watch::Sender<Released>, name: &str, holds_nothing: bool) {
@@ -40,12 +41,9 @@ pub(super) async fn follow(shared: Arc<Shared>, sources: Informer<Object>) {
     }
 }
 
-/// Waits until no object is held, at no endpoint.
+/// Waits until no object is held, at no endpoint. An agent that has no endpoint holds nothing only if the slice lists none: it may not have connected yet.
 async fn nothing_held(shared: &Shared, sources: &Informer<Object>) {
     let mut changes = sources.health_changes();
-    let patience = tokio::time::sleep(PATIENCE);
-    tokio::pin!(patience);
-    let mut patient = true;
     loop {
         changes.borrow_and_update();
         let health = sources.health();
@@ -56,7 +54,7 @@ async fn nothing_held(shared: &Shared, sources: &Informer<Object>) {
             })
         };
         let held = first_held(shared);
-        if held.is_none() && is_known(&shared.sources) && !(health.is_empty() && patient) {
+        if held.is_none() && is_known(&shared.sources) && (!health.is_empty() || lists_no_endpoint(shared).await) {
             return;
         }
         tokio::select! {
@@ -65,9 +63,16 @@ async fn nothing_held(shared: &Shared, sources: &Informer<Object>) {
                 Some(held) => !is_held(shared, store.lookup(held).as_ref()),
                 None => is_known(store) && !health.is_empty(),
             }) => {}
-            () = &mut patience, if patient => patient = false,
+            () = tokio::time::sleep(PAUSE), if health.is_empty() => {}
         }
     }
+}
+
+/// Whether the endpoint slice says that no consumer can be reached at all: nobody has bound the export.
+async fn lists_no_endpoint(shared: &Shared) -> bool {
+    let Context { slice_workspace, slice, .. } = &*shared.context;
+    let found = slice_workspace.get_kcp::<ApiExportEndpointSlice>(slice).await;
+    found.is_ok_and(|found| found.is_some_and(|slice| slice.status.endpoints.is_empty()))
 }
 
 fn first_held(shared: &Shared) -> Option<Key> {

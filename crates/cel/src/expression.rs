@@ -1,5 +1,7 @@
 //! A compiled expression: parsed, checked, ready to be evaluated any number of times.
 
+use std::collections::BTreeSet;
+
 use cel::ParseErrors;
 
 use crate::budget::Budget;
@@ -10,6 +12,7 @@ use crate::eval::Evaluator;
 use crate::input::{Converted, Input};
 use crate::limits::{MAX_LENGTH, STEPS};
 use crate::node::Node;
+use crate::reads::{self, FieldRead};
 use crate::stack;
 use crate::types::Type;
 use crate::value::Value;
@@ -67,6 +70,12 @@ impl Expression {
     /// Whether the expression mentions the variable.
     pub fn uses(&self, variable: &str) -> bool {
         self.variables.iter().any(|(name, used)| *used && *name == variable)
+    }
+
+    /// The fields of a variable that the expression reads.
+    pub fn reads(&self, variable: &str) -> BTreeSet<FieldRead> {
+        let at = self.variables.iter().position(|(name, _)| *name == variable);
+        at.map(|at| reads::of(&self.root, at)).unwrap_or_default()
     }
 
     /// The type of the result, as far as it is certain.

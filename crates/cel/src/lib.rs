@@ -72,6 +72,7 @@ mod limits;
 mod macros;
 mod mutation;
 mod node;
+mod reads;
 pub mod reference;
 mod rule;
 mod schema;
@@ -84,6 +85,7 @@ pub use admission::{Admission, AdmissionBinding, AdmissionInput, AdmissionScope,
 pub use error::{CompileError, EvalError, Position};
 pub use escape::{escape, unescape};
 pub use mutation::Mutation;
+pub use reads::FieldRead;
 pub use rule::{Rule, Verdict};
 pub use schema::Schema;
 

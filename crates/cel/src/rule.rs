@@ -8,6 +8,7 @@ use crate::error::{CompileError, EvalError};
 use crate::expression::Expression;
 use crate::input::Input;
 use crate::limits::STEPS;
+use crate::reads::FieldRead;
 use crate::schema::Schema;
 use crate::types::Type;
 use crate::value::Value as Cel;
@@ -116,6 +117,11 @@ impl Rule {
     /// Whether the rule compares with the old value, which makes it a transition rule.
     pub fn uses_old_self(&self) -> bool {
         self.condition.uses("oldSelf")
+    }
+
+    /// The fields of `self` that the rule reads.
+    pub fn reads(&self) -> Vec<FieldRead> {
+        self.condition.reads("self").into_iter().collect()
     }
 
     /// The `reason` of the entry.

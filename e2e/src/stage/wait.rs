@@ -209,9 +209,10 @@ impl Stage {
     }
 }
 
-/// The version of an object. That of an export is its content: agents note there that they work, and nothing but that may change at rest.
+/// The version of an object. That of exports and PublishedResources is their content: agents note there that they work, and how many
+/// objects there are, some seconds after that has changed; nothing but that may change at rest.
 fn version(kind: &Resource, object: &Value) -> String {
-    if *kind.kind != *API_EXPORT.kind {
+    if *kind.kind != *API_EXPORT.kind && *kind.kind != *kinds::published_resources().kind {
         return object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     }
     let mut object = object.clone();
@@ -220,6 +221,9 @@ fn version(kind: &Resource, object: &Value) -> String {
     }
     if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
         annotations.remove(api::KEEPER);
+    }
+    if let Some(status) = object["status"].as_object_mut() {
+        status.remove("objects");
     }
     object.to_string()
 }

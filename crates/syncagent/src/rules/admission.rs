@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use carrick_cel::{CompileError, Rule, Schema, Verdict, escape};
+use carrick_cel::{CompileError, FieldRead, Rule, Schema, Verdict, escape};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -103,8 +103,8 @@ fn for_schema(given: &AdmissionRule, projected: &Crd) -> Result<Vec<Option<Valid
     each.collect()
 }
 
-/// The rule as a part of a schema. An update that leaves alone everything but metadata and status passes: whoever cannot keep a new rule
-/// can still label, release and delete what there is.
+/// The rule as a part of a schema. An update that leaves alone everything that the rule reads passes: whoever cannot keep a new rule can
+/// still label, release and delete what there is.
 fn for_version(given: &AdmissionRule, schema: &Value) -> Result<ValidationRule, CompileError> {
     let (root, message) = (Schema::root(schema), message(given));
     let plain = Rule::compile_typed(&json!({ "rule": given.expression, "message": message }), &root)?;
@@ -112,22 +112,53 @@ fn for_version(given: &AdmissionRule, schema: &Value) -> Result<ValidationRule, 
     if plain.uses_old_self() {
         return Ok(rule);
     }
-    let properties = schema["properties"].as_object();
-    let content = properties.into_iter().flatten().map(|(name, _)| name.as_str()).filter(|name| is_content(name));
-    // Fields that rules cannot name did not matter to this one.
-    let content = content.filter_map(escape).filter(|name| {
-        Rule::compile_typed(&json!({ "rule": format!("!has(self.{name}) || has(self.{name})") }), &root).is_ok()
-    });
-    let same: Vec<String> = content.map(|name| format!("self.?{name} == oldSelf.value().?{name}")).collect();
-    if same.is_empty() {
-        return Ok(rule);
-    }
+    let Some(unchanged) = unchanged(&plain, schema, &root) else { return Ok(rule) };
     // A comment would swallow what follows.
     let end = if given.expression.contains("//") { "\n" } else { "" };
-    let guarded = format!("({}{end}) || (oldSelf.hasValue() && {})", given.expression.trim(), same.join(" && "));
+    let guarded = format!("({}{end}) || (oldSelf.hasValue() && {unchanged})", given.expression.trim());
     let rule = ValidationRule { rule: guarded, optional_old_self: Some(true), ..rule };
     Rule::compile_typed(&json!({ "rule": rule.rule, "message": rule.message, "optionalOldSelf": true }), &root)?;
     Ok(rule)
+}
+
+/// An expression that is true if nothing has changed of what a rule reads; none if it reads nothing.
+fn unchanged(rule: &Rule, schema: &Value, root: &Schema) -> Option<String> {
+    let reads = rule.reads();
+    let whole = reads.iter().any(|read| read.path.is_empty());
+    let mut same: Vec<String> = Vec::new();
+    if whole {
+        let names = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        // Fields that rules cannot name did not matter to this one.
+        let names = names.filter(|name| is_content(name)).filter_map(escape).filter(|name| {
+            Rule::compile_typed(&json!({ "rule": format!("!has(self.{name}) || has(self.{name})") }), root).is_ok()
+        });
+        same.extend(names.map(|name| same_field(&[name], false)));
+    } else {
+        let covers = |outer: &FieldRead, read: &FieldRead| {
+            !outer.presence_only && outer.path.len() < read.path.len() && read.path.starts_with(&outer.path)
+        };
+        for read in reads.iter().filter(|read| !reads.iter().any(|outer| covers(outer, read))) {
+            let names: Option<Vec<String>> = read.path.iter().map(|name| escape(name)).collect();
+            same.push(same_field(&names?, read.presence_only));
+        }
+    }
+    (!same.is_empty()).then(|| same.join(" && "))
+}
+
+/// An expression that is true if a field is the same as before. API servers take the cost of comparing optional values (`self.?field`) for
+/// endless and would refuse that, so it goes down step by step.
+fn same_field(path: &[String], presence_only: bool) -> String {
+    let at = |depth: usize| path[..depth].join(".");
+    let whole = at(path.len());
+    let mut same = (!presence_only).then(|| format!("self.{whole} == oldSelf.value().{whole}"));
+    for field in (1..=path.len()).rev().map(at) {
+        let both = format!("has(self.{field}) == has(oldSelf.value().{field})");
+        same = Some(match same {
+            Some(inner) => format!("{both} && (!has(self.{field}) || ({inner}))"),
+            None => both,
+        });
+    }
+    same.unwrap_or_default()
 }
 
 /// The rule as the agent checks it, which sees all metadata, and whatever is below a node that accepts fields that it does not name.
@@ -217,6 +248,13 @@ mod tests {
             (of(4, json!({ "a": "b" })), Some(of(4, json!({}))), Verdict::Pass),
             (of(5, json!({})), Some(of(4, json!({}))), refused),
             (of(2, json!({})), Some(of(4, json!({}))), Verdict::Pass),
+            // What the rule does not read may change.
+            (
+                json!({ "metadata": { "name": "a" }, "spec": { "replicas": 4, "image": "b" } }),
+                Some(of(4, json!({}))),
+                Verdict::Pass,
+            ),
+            (json!({ "metadata": { "name": "a" } }), Some(json!({ "metadata": { "name": "a" } })), Verdict::Pass),
         ] {
             assert_eq!(rule.eval(&new, old.as_ref()).unwrap(), verdict, "{new} after {old:?}");
         }

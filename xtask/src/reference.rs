@@ -2,7 +2,9 @@
 
 mod bind;
 mod chart;
+mod fields;
 mod markdown;
+mod supported;
 
 use std::fs;
 use std::path::PathBuf;
@@ -57,7 +59,10 @@ fn pages() -> Vec<(PathBuf, String)> {
         (folder.join("metrics.md"), metrics()),
         (folder.join("paths.md"), page(&format!("{PATHS}\n{}", documents.join("\n")), &rows!(paths::entries(), name))),
         (folder.join("kube-bind-flags.md"), bind::flags()),
+        (folder.join("publishedresource.md"), fields::page()),
+        (folder.join("supported.md"), supported::page()),
         (tools::root().join("charts/kube-bind-backend/files/crds.json"), bind::crds()),
+        (tools::root().join("charts/api-syncagent/README.md"), chart::agent()),
         (tools::root().join("charts/konnector/README.md"), chart::konnector()),
         (tools::root().join("charts/kube-bind-backend/README.md"), chart::backend()),
     ]

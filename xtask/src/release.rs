@@ -25,8 +25,8 @@ use anyhow::{Context, ensure};
 
 use crate::tools;
 
-/// What runs in clusters, and therefore has an image.
-const IMAGES: [&str; 3] = ["api-syncagent", "konnector", "kube-bind-backend"];
+/// What runs in clusters, and therefore has an image; the command line is what `helm test` runs.
+const IMAGES: [&str; 4] = ["api-syncagent", "konnector", "kube-bind-backend", "carrick"];
 const MIB: u64 = 1024 * 1024;
 /// What is shipped, and the largest that each may be. The command line holds two servers besides the agent.
 const PROGRAMS: [(&str, u64); 5] = [

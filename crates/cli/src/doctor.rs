@@ -29,7 +29,8 @@ use report::Report;
 /// Find what keeps an agent from working, and how to fix it.
 ///
 /// Takes the agent's flags, asks both servers what the agent would ask, and writes nothing.
-/// Exit code 0: everything works; 1: something needs attention; 2: something does not work.
+/// Exit code 0: everything works; 1: something needs attention; 2: something does not work. With --fail-on red, what only needs attention
+/// ends with 0 as well.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -38,9 +39,20 @@ pub struct Args {
     /// How long to wait for each server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
+    /// Which findings make the exit code other than 0
+    #[arg(long, value_enum, default_value_t = FailOn::Amber)]
+    fail_on: FailOn,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// What needs attention, and what does not work.
+    Amber,
+    /// Only what does not work.
+    Red,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,5 +86,5 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         Output::Text => out.write_all(report.text(colours()).as_bytes()),
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
     };
-    Ok(report.exit_code())
+    Ok(report.exit_code(args.fail_on == FailOn::Amber))
 }

@@ -50,10 +50,10 @@ impl Report {
     }
 
     /// 0, 1 or 2, from green to red.
-    pub fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self, counts_amber: bool) -> ExitCode {
         ExitCode::from(match self.severity {
-            Severity::Green => 0,
-            Severity::Amber => 1,
+            Severity::Amber if counts_amber => 1,
+            Severity::Green | Severity::Amber => 0,
             Severity::Red => 2,
         })
     }

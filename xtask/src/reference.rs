@@ -4,6 +4,7 @@ mod bind;
 mod chart;
 mod fields;
 mod markdown;
+mod set_up;
 mod supported;
 
 use std::fs;
@@ -61,6 +62,7 @@ fn pages() -> Vec<(PathBuf, String)> {
         (folder.join("kube-bind-flags.md"), bind::flags()),
         (folder.join("publishedresource.md"), fields::page()),
         (folder.join("supported.md"), supported::page()),
+        (tools::root().join("docs/set-up.sh"), set_up::script()),
         (tools::root().join("charts/kube-bind-backend/files/crds.json"), bind::crds()),
         (tools::root().join("charts/api-syncagent/README.md"), chart::agent()),
         (tools::root().join("charts/api-syncagent/files/grafana.json"), chart::grafana()),

@@ -24,6 +24,7 @@ use clap::ValueEnum;
 use crate::agent_flags::AgentFlags;
 use crate::logs;
 use crate::ui::{colours, waiting};
+use checks::Severity;
 use report::Report;
 
 /// Find what keeps an agent from working, and how to fix it.
@@ -73,6 +74,10 @@ Examples:
       with flags from a file: namespace: kcp-system, kcp-kubeconfig: kcp.kubeconfig, …
   carrick doctor … -o json | jq '.findings[] | select(.severity == \"red\")'";
 
+/// Where to read on, in the repository.
+const MORE: &str =
+    "More: docs/doctor.md explains each check, docs/operations/troubleshooting.md goes from what you see to what to do.\n";
+
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
@@ -83,8 +88,28 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     // If the reader has closed the pipe, there is nobody to print for.
     let _ = match args.output {
-        Output::Text => out.write_all(report.text(colours()).as_bytes()),
+        Output::Text => {
+            let more = if report.severity == Severity::Green { "" } else { MORE };
+            out.write_all((report.text(colours()) + more).as_bytes())
+        }
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
     };
     Ok(report.exit_code(args.fail_on == FailOn::Amber))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn pages_to_read_on_exist() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let pages: Vec<&str> = MORE.split([' ', ',']).filter(|word| word.ends_with(".md")).collect();
+        assert_eq!(pages.len(), 2);
+        for page in pages {
+            assert!(repository.join(page).is_file(), "there is no {page}");
+        }
+    }
 }

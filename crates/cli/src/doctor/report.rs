@@ -17,7 +17,7 @@ const WIDTH: usize = 100;
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The worst of all.
-    severity: Severity,
+    pub severity: Severity,
     findings: Vec<ReportedFinding>,
     /// Checks that could not run.
     skipped: Vec<&'static str>,

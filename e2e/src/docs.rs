@@ -103,7 +103,10 @@ fn in_order(folder: &Path, pages: &[(String, Page)]) -> anyhow::Result<Option<(S
     let summary = std::fs::read_to_string(folder.join("SUMMARY.md")).context("cannot read SUMMARY.md")?;
     let names = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     for page in names.filter_map(known).filter(|page| page.after.as_ref() == Some(&first)) {
-        ensure!(page.blocks.iter().any(|block| block.contains(SET_UP)), "a page after {first} does not source {SET_UP}");
+        ensure!(
+            page.blocks.iter().any(|block| block.contains(SET_UP)),
+            "a page after {first} does not source {SET_UP}"
+        );
         all.blocks.extend(page.blocks.iter().chain(&page.clean_up).cloned());
     }
     Ok(Some((format!("{first}, and all pages after it"), all)))

@@ -47,7 +47,10 @@ fn shown_in_the_readme_is_told(told: &str) {
     assert!(shown.len() > 10, "{shown:?}");
     let mut lines = told.lines();
     for line in shown {
-        assert!(lines.any(|told| lasting(told) == lasting(line)), "the demo does not print, or not in this order: {line}");
+        assert!(
+            lines.any(|told| lasting(told) == lasting(line)),
+            "the demo does not print, or not in this order: {line}"
+        );
     }
 }
 

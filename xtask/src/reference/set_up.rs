@@ -29,7 +29,8 @@ mod tests {
 
     #[test]
     fn what_cleans_up_is_left_out() {
-        let page = "text\n```sh\none\ntwo\n```\n```yaml\nno\n```\n\n```sh\nthree\n```\n\n## Clean up\n\n```sh\nend\n```\n";
+        let page =
+            "text\n```sh\none\ntwo\n```\n```yaml\nno\n```\n\n```sh\nthree\n```\n\n## Clean up\n\n```sh\nend\n```\n";
         assert_eq!(blocks(page), ["one\ntwo", "three"]);
     }
 }

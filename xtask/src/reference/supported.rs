@@ -56,7 +56,8 @@ pub fn pinned(file: &str, before: &str) -> String {
 
 /// The page.
 pub fn page() -> String {
-    let mut page = format!("{MADE_OF_CODE}\n\n{HEAD}\n| what | version | pinned in | others |\n| --- | --- | --- | --- |\n");
+    let mut page =
+        format!("{MADE_OF_CODE}\n\n{HEAD}\n| what | version | pinned in | others |\n| --- | --- | --- | --- |\n");
     for (name, file, before, others) in PINS {
         page += &format!("| {name} | {} | `{file}` | {others} |\n", pinned(file, before));
     }

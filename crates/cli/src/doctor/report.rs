@@ -49,7 +49,7 @@ impl Report {
         Self { severity, findings, skipped }
     }
 
-    /// 0, 1 or 2, from green to red.
+    /// 0, 1 or 2, from green to red; 0 instead of 1 if amber does not count.
     pub fn exit_code(&self, counts_amber: bool) -> ExitCode {
         ExitCode::from(match self.severity {
             Severity::Amber if counts_amber => 1,

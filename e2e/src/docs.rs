@@ -1,8 +1,9 @@
 //! The tutorials in `docs/`, run as a reader would: every `sh` block, one after the other, in one shell.
 //!
-//! A page that says `<!-- tested -->` is run in an empty folder with the programs that it names in the path. One that says `<!-- tested after: other.md -->` goes on
-//! where that page ends, one that says `<!-- tested with: helm -->` is left out where that program is missing. A comment that begins with `<!-- sh` is a block
-//! for the test alone: what a reader has before, and what a real cluster does by itself. What is below `## Clean up` comes last.
+//! A page that says `<!-- tested -->` is run in an empty folder with the programs that it names in the path. One that says `<!-- tested after: other.md -->` is run
+//! twice: on its own, by its block of `set-up.sh`, and where that other page ends, after all pages before it in the summary. One that says `<!-- tested with: helm -->`
+//! is left out where that program is missing. A comment that begins with `<!-- sh` is a block for the test alone: what a reader has before, and what a real cluster
+//! does by itself. What is below `## Clean up` comes last.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -15,8 +16,11 @@ use tokio::process::Command;
 use crate::scratch::Scratch;
 use crate::{binary, harness, ports};
 
-/// How long a page may take.
+/// How long a page may take, and how long all pages one after the other.
 const LIMIT: Duration = Duration::from_mins(3);
+const LIMIT_OF_ALL: Duration = Duration::from_mins(10);
+/// What leads to the end of the first page.
+const SET_UP: &str = "docs/set-up.sh";
 /// Ports that the pages name, which others may be using here.
 const PORTS: [&str; 3] = ["7443", "7444", "7445"];
 
@@ -53,10 +57,18 @@ pub fn run() -> ExitCode {
     for (name, page) in skipped {
         eprintln!("skipped: {name} needs {}, and there is none here", page.with.unwrap_or_default());
     }
-    let trials = pages.into_iter().map(|(name, page)| {
+    let in_order = match in_order(&folder, &pages) {
+        Ok(in_order) => in_order,
+        Err(error) => {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let alone = pages.into_iter().map(|(name, page)| (name, page, LIMIT));
+    let trials = alone.chain(in_order.map(|(name, page)| (name, page, LIMIT_OF_ALL))).map(|(name, page, limit)| {
         let folder = folder.clone();
         Trial::test(name, move || {
-            let result = harness::runtime()?.block_on(play(&folder, page));
+            let result = harness::runtime()?.block_on(play(&folder, page, limit));
             harness::verdict(result)
         })
     });
@@ -83,6 +95,23 @@ fn find(folder: &Path) -> anyhow::Result<Vec<(String, Page)>> {
     Ok(pages)
 }
 
+/// A page and all that go on where it ends, in the order of the summary, as one page: what a reader types who reads on and on.
+fn in_order(folder: &Path, pages: &[(String, Page)]) -> anyhow::Result<Option<(String, Page)>> {
+    let Some(first) = pages.iter().find_map(|(_, page)| page.after.clone()) else { return Ok(None) };
+    let known = |name: &str| pages.iter().find(|(page, _)| page == name).map(|(_, page)| page);
+    let mut all = known(&first).with_context(|| format!("{first} is not marked as tested"))?.clone();
+    let summary = std::fs::read_to_string(folder.join("SUMMARY.md")).context("cannot read SUMMARY.md")?;
+    let names = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    for page in names.filter_map(known).filter(|page| page.after.as_ref() == Some(&first)) {
+        ensure!(
+            page.blocks.iter().any(|block| block.contains(SET_UP)),
+            "a page after {first} does not source {SET_UP}"
+        );
+        all.blocks.extend(page.blocks.iter().chain(&page.clean_up).cloned());
+    }
+    Ok(Some((format!("{first}, and all pages after it"), all)))
+}
+
 impl Page {
     /// The page, if it is to be run.
     fn read(text: &str) -> Option<Self> {
@@ -107,25 +136,26 @@ impl Page {
     }
 }
 
-/// Runs a page, with those before it.
-async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
-    let (mut blocks, mut clean_up) = (page.blocks, page.clean_up);
-    let mut after = page.after;
-    while let Some(name) = after {
-        let text = std::fs::read_to_string(folder.join(&name)).with_context(|| format!("there is no page {name}"))?;
-        let before = Page::read(&text).with_context(|| format!("{name} is not marked as tested"))?;
-        blocks.splice(0..0, before.blocks);
-        clean_up.extend(before.clean_up);
-        after = before.after;
-    }
+/// Runs a page.
+async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> {
+    let (blocks, clean_up) = (page.blocks, page.clean_up);
     let mut script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
     for (number, block) in blocks.iter().chain(&clean_up).enumerate() {
         script.extend(["\necho '== block ", &(number + 1).to_string(), "' >&2\n", block]);
     }
+    let scratch = Scratch::new()?;
+    // What readers have of the clone.
+    let source = scratch.path().join("source");
+    std::fs::create_dir_all(source.join("docs"))?;
+    std::os::unix::fs::symlink(folder.join("../charts").canonicalize()?, source.join("charts"))?;
+    let mut set_up = std::fs::read_to_string(folder.join("..").join(SET_UP))?;
     for (port, free) in PORTS.into_iter().zip(ports::free::<3>()?) {
         script = script.replace(port, &free.to_string());
+        set_up = set_up.replace(port, &free.to_string());
     }
-    let scratch = Scratch::new()?;
+    std::fs::write(source.join(SET_UP), set_up)?;
+    let work = scratch.path().join("work");
+    std::fs::create_dir(&work)?;
     let file = scratch.write("script.sh", &script)?;
     let mut programs: Vec<PathBuf> = vec![binary::carrick().await?, binary::agent().await?];
     if script.contains("konnector") {
@@ -143,24 +173,24 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
         std::env::join_paths(folders.chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())))?;
     let run = Command::new("bash")
         .arg(&file)
-        .current_dir(scratch.path())
+        .current_dir(&work)
         .env("PATH", path)
         .env("HOME", scratch.path())
-        .env("CARRICK_SOURCE", folder.join("..").canonicalize()?)
+        .env("CARRICK_SOURCE", &source)
         .env_remove("KUBECONFIG")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .output();
-    let Ok(output) = tokio::time::timeout(LIMIT, run).await else {
-        bail!("not at its end after {} s", LIMIT.as_secs());
+    let Ok(output) = tokio::time::timeout(limit, run).await else {
+        bail!("not at its end after {} s", limit.as_secs());
     };
     let output = output.context("cannot start bash")?;
     let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut tails = String::new();
     for name in ["agent.log", "backend.log", "konnector.log"] {
-        let log = std::fs::read_to_string(scratch.path().join(name)).unwrap_or_default();
+        let log = std::fs::read_to_string(work.join(name)).unwrap_or_default();
         let tail: Vec<&str> = log.lines().rev().take(10).collect();
         if !tail.is_empty() {
             tails.extend(["\n", name, ", latest first:\n", &tail.join("\n")]);

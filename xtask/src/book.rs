@@ -6,6 +6,9 @@ use anyhow::Context;
 
 use crate::tools;
 
+#[cfg(test)]
+mod words;
+
 /// Builds the book with mdBook.
 pub fn build() -> anyhow::Result<()> {
     let root = tools::root();
@@ -24,6 +27,16 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
+
+    /// Files outside of the book whose links must lead somewhere, too.
+    const OTHERS: [&str; 6] = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "charts/api-syncagent/README.md",
+        "charts/konnector/README.md",
+        "charts/kube-bind-backend/README.md",
+    ];
 
     /// Every page, by its path.
     fn pages() -> BTreeMap<PathBuf, String> {
@@ -85,7 +98,12 @@ mod tests {
 
     #[test]
     fn every_link_leads_somewhere() {
-        let pages = pages();
+        let mut pages = pages();
+        for file in OTHERS {
+            let path = tools::root().join(file);
+            let text = fs::read_to_string(&path).unwrap();
+            pages.insert(path, text);
+        }
         let mut seen = 0;
         for (page, text) in &pages {
             for (path, heading) in links(text).iter().filter_map(|link| target(page, link)) {
@@ -100,6 +118,22 @@ mod tests {
             }
         }
         assert!(seen > 50, "only {seen} links were found");
+    }
+
+    #[test]
+    fn figures_of_the_readme_are_those_of_the_benchmarks() {
+        let read = |file: &str| fs::read_to_string(tools::root().join(file)).unwrap();
+        let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+        let page = read("docs/benchmarks.md");
+        let measured = page.split("<!-- bench real -->").nth(1).unwrap().split("<!-- bench end -->").next().unwrap();
+        let measured: Vec<Vec<String>> = measured.lines().filter(|line| line.starts_with('|')).map(cells).collect();
+        let readme = read("README.md");
+        let table = readme.split("| floor | this agent |").nth(1).unwrap().split("\n\n").next().unwrap();
+        let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ") && !line.contains("---")).collect();
+        assert!(rows.len() > 4, "{table}");
+        for row in rows {
+            assert!(measured.contains(&cells(row)), "docs/benchmarks.md does not say {row}");
+        }
     }
 
     #[test]

@@ -5,11 +5,13 @@
 //!           ├─ bill       SBOM in CycloneDX's format, from cargo metadata
 //!           ├─ check      self-contained, small, says its version
 //!           ├─ notes      what the changelog says about this version, and checksums
+//!           ├─ archive    all of it in one file
 //!           └─ image      an image of each program for clusters, where there is a program to build it
 //! ```
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
+mod archive;
 mod bill;
 mod elf;
 mod image;
@@ -23,8 +25,8 @@ use anyhow::{Context, ensure};
 
 use crate::tools;
 
-/// What runs in clusters, and therefore has an image.
-const IMAGES: [&str; 3] = ["api-syncagent", "konnector", "kube-bind-backend"];
+/// What runs in clusters, and therefore has an image; the command line is what `helm test` runs.
+const IMAGES: [&str; 4] = ["api-syncagent", "konnector", "kube-bind-backend", "carrick"];
 const MIB: u64 = 1024 * 1024;
 /// What is shipped, and the largest that each may be. The command line holds two servers besides the agent.
 const PROGRAMS: [(&str, u64); 5] = [
@@ -47,7 +49,7 @@ pub struct Args {
     /// Only this program; all of them by default
     #[arg(long, value_name = "NAME", value_parser = PROGRAMS.map(|(name, _)| name))]
     program: Option<String>,
-    /// Folder for programs and SBOM [default: <target folder>/release-<target>]
+    /// Folder for programs, SBOMs and their archive [default: <target folder>/release-<target>]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Also build the images of programs for clusters and start them, with buildah
@@ -88,10 +90,8 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
         command.args(["--bin", program]);
     }
     command.args(["--features", FEATURES]);
-    command
-        .env("CARRICK_VERSION", &version)
-        .env("SOURCE_DATE_EPOCH", git(&["log", "-1", "--format=%ct"])?)
-        .env("RUSTFLAGS", flags);
+    let date = git(&["log", "-1", "--format=%ct"])?;
+    command.env("CARRICK_VERSION", &version).env("SOURCE_DATE_EPOCH", &date).env("RUSTFLAGS", flags);
     if args.target.ends_with("-musl") {
         compile_c(&mut command, &args.target)?;
     }
@@ -110,7 +110,10 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     }
     let shipped: Vec<PathBuf> =
         programs.iter().flat_map(|name| [out.join(name), out.join(format!("{name}.cdx.json"))]).collect();
-    fs::write(out.join("NOTES.md"), notes + &notes::checksums(&shipped)?)?;
+    fs::write(out.join("NOTES.md"), notes + &notes::table(&shipped)?)?;
+    let all = format!("{}-{}-{}", args.program.as_deref().unwrap_or("carrick"), env!("CARGO_PKG_VERSION"), args.target);
+    let archive = archive::pack(&out, &all, &[shipped.clone(), vec![out.join("NOTES.md")]].concat(), &date)?;
+    fs::write(out.join("SHA256SUMS"), notes::checksums(&[shipped, vec![archive]].concat())?)?;
     let images: Vec<&str> = programs.into_iter().filter(|program| IMAGES.contains(program)).collect();
     if args.image && !images.is_empty() && !image::is_possible() {
         println!("SKIPPED: there is no buildah here; no image was built");

@@ -65,3 +65,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "api-syncagent.metrics" -}}
 {{- if and .Values.metrics.service.enabled (not (include "api-syncagent.overridden" (list "--metrics-address" .))) -}}yes{{- end -}}
 {{- end }}
+
+{{/* An image by its digest or by its tag, given a list of the values of the image and the context. */}}
+{{- define "api-syncagent.image" -}}
+{{- $image := index . 0 -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $image.repository ($image.tag | default (index . 1).Chart.AppVersion) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Whether the agent may reach all Secrets of the cluster. */}}
+{{- define "api-syncagent.allSecrets" -}}
+{{- $told := .Values.rbac.allSecrets -}}
+{{- if or (eq $told "always") (and (eq $told "auto") (not .Values.publishedKinds) (not .Values.relatedKinds)) -}}yes{{- end -}}
+{{- end }}

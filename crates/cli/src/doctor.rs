@@ -24,12 +24,14 @@ use clap::ValueEnum;
 use crate::agent_flags::AgentFlags;
 use crate::logs;
 use crate::ui::{colours, waiting};
+use checks::Severity;
 use report::Report;
 
 /// Find what keeps an agent from working, and how to fix it.
 ///
 /// Takes the agent's flags, asks both servers what the agent would ask, and writes nothing.
-/// Exit code 0: everything works; 1: something needs attention; 2: something does not work.
+/// Exit code 0: everything works; 1: something needs attention; 2: something does not work. With --fail-on red, what only needs attention
+/// ends with 0 as well.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -38,9 +40,20 @@ pub struct Args {
     /// How long to wait for each server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
+    /// Which findings make the exit code other than 0
+    #[arg(long, value_enum, default_value_t = FailOn::Amber)]
+    fail_on: FailOn,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// What needs attention, and what does not work.
+    Amber,
+    /// Only what does not work.
+    Red,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,6 +74,9 @@ Examples:
       with flags from a file: namespace: kcp-system, kcp-kubeconfig: kcp.kubeconfig, …
   carrick doctor … -o json | jq '.findings[] | select(.severity == \"red\")'";
 
+/// Where to read on, in the repository.
+const MORE: &str = "More: docs/doctor.md explains each check, docs/operations/troubleshooting.md goes from what you see to what to do.\n";
+
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
@@ -71,8 +87,28 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     // If the reader has closed the pipe, there is nobody to print for.
     let _ = match args.output {
-        Output::Text => out.write_all(report.text(colours()).as_bytes()),
+        Output::Text => {
+            let more = if report.severity == Severity::Green { "" } else { MORE };
+            out.write_all((report.text(colours()) + more).as_bytes())
+        }
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
     };
-    Ok(report.exit_code())
+    Ok(report.exit_code(args.fail_on == FailOn::Amber))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn pages_to_read_on_exist() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let pages: Vec<&str> = MORE.split([' ', ',']).filter(|word| word.ends_with(".md")).collect();
+        assert_eq!(pages.len(), 2);
+        for page in pages {
+            assert!(repository.join(page).is_file(), "there is no {page}");
+        }
+    }
 }

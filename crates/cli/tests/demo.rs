@@ -34,6 +34,26 @@ fn done(output: &str) -> Vec<&str> {
     output.lines().filter(|line| line.trim_start().starts_with('✓')).collect()
 }
 
+/// A line without what differs from run to run: words with digits.
+fn lasting(line: &str) -> Vec<&str> {
+    line.split_whitespace().filter(|word| !word.contains(|c: char| c.is_ascii_digit())).collect()
+}
+
+/// What the README shows is shorter, but nothing else.
+fn shown_in_the_readme_is_told(told: &str) {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let shown = readme.split("```text\n").find(|block| block.starts_with("carrick demo:")).unwrap();
+    let shown: Vec<&str> = shown.split("\n```").next().unwrap().lines().filter(|line| !line.is_empty()).collect();
+    assert!(shown.len() > 10, "{shown:?}");
+    let mut lines = told.lines();
+    for line in shown {
+        assert!(
+            lines.any(|told| lasting(told) == lasting(line)),
+            "the demo does not print, or not in this order: {line}"
+        );
+    }
+}
+
 #[test]
 fn every_step_is_observed_and_printed_as_plain_text() {
     let output = carrick(&["demo"]).env("CLICOLOR_FORCE", "1").output().unwrap();
@@ -49,6 +69,7 @@ fn every_step_is_observed_and_printed_as_plain_text() {
     for more in ["\"region\": \"eu-central\"", "password=", "Done in ", "What just happened", " demo --keep"] {
         assert!(told.contains(more), "{more}\n{told}");
     }
+    shown_in_the_readme_is_told(&told);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::world::{AGENT, User, World};
 use crate::{binary, fixtures};
 
 /// Kinds that a bare API server does not have.
-const ADDED: [&str; 1] = ["ServiceMonitor"];
+const ADDED: [&str; 2] = ["PrometheusRule", "ServiceMonitor"];
 
 fn rendered(name: &str) -> anyhow::Result<Vec<Value>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/tests").join(name);
@@ -31,7 +31,8 @@ pub(super) async fn what_it_renders_is_accepted(world: Arc<dyn World>) -> anyhow
     for name in ["minimal.yaml", "reference.yaml", "full.yaml"] {
         for mut object in rendered(name)? {
             let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-            if ADDED.contains(&kind.as_str()) {
+            // What is a hook of helm is not installed.
+            if ADDED.contains(&kind.as_str()) || object["metadata"]["annotations"].get("helm.sh/hook").is_some() {
                 continue;
             }
             // The same names are in several files, and only one of each can be there at a time.
@@ -81,11 +82,39 @@ pub(super) async fn its_rights_are_enough_for_the_agent(world: Arc<dyn World>) -
     let copy = stage.copy_is("the order is placed", team, "bucket", |_| true).await?;
     stage.operator_reports(&copy, json!({ "url": "here" })).await?;
     stage.source_is("the status returns", team, "bucket", |order| order["status"]["url"] == "here").await?;
+    what_helm_test_runs_finds_nothing_wrong(&stage).await?;
     stage.cancel(team, "bucket").await?;
     stage.gone("the order is gone", (&team.client, &stage.buckets(), Some("default"), "bucket")).await?;
     let refused: Vec<_> = agent.log().into_iter().filter(|line| line.contains("forbidden")).collect();
     ensure!(refused.is_empty(), "what the agent may not do: {refused:#?}");
     agent.stop().await
+}
+
+/// The doctor, with the arguments of the pod and the rights of the agent.
+async fn what_helm_test_runs_finds_nothing_wrong(stage: &Stage) -> anyhow::Result<()> {
+    let pod = rendered("full.yaml")?.into_iter().find(|object| object["kind"] == "Pod").context("there is no Pod")?;
+    ensure!(pod["metadata"]["annotations"]["helm.sh/hook"] == "test", "{pod}");
+    let folder = Scratch::new()?;
+    let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Agent))?;
+    folder.write("kubeconfig", &stage.world.kcp_kubeconfig(User::Agent, &stage.provider.path))?;
+    let place = folder.path().display().to_string();
+    let arguments = pod["spec"]["containers"][0]["args"].as_array().context("it has no arguments")?;
+    let arguments = arguments.iter().filter_map(Value::as_str).map(|argument| {
+        let own = argument.replace("kcp-system", &stage.agent_namespace()).replace("example.com", stage.export_name());
+        own.replace("/etc/api-syncagent/kcp", &place)
+    });
+    let output = tokio::process::Command::new(binary::carrick().await?)
+        .args(arguments)
+        // The stage shares its service cluster, and its agent, with others.
+        .arg(format!("--published-resource-selector={}", stage.selector()))
+        .arg(format!("--agent-name={}", stage.agent_name()))
+        .env("KUBECONFIG", service)
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && told.contains("green"), "helm test would fail: {told}");
+    Ok(())
 }
 
 /// The reference chart calls an agent after its release, and copies bear that name.

@@ -9,6 +9,20 @@ use crate::tools;
 
 const MADE: &str = "<!-- Made by `cargo xtask reference` from values.yaml. Edit that. -->";
 
+const AGENT: &str = "\
+# api-syncagent
+
+Offers the CRDs of this cluster in kcp, carries consumers' objects here and their status back ([operating it](../../docs/operations/chart.md)).
+
+```console
+kubectl create secret generic kcp-kubeconfig --namespace kcp-system --from-file kubeconfig=agent.kubeconfig
+helm install storage charts/api-syncagent --namespace kcp-system --set apiExportEndpointSliceName=example.com,kcpKubeconfig=kcp-kubeconfig
+helm test storage --namespace kcp-system --logs
+```
+
+The values of the reference chart have the same names, defaults and effects, so its values files work unchanged. `charts/package` packages the chart, and pushes it to a registry.
+";
+
 const KONNECTOR: &str = "\
 # konnector
 
@@ -46,6 +60,11 @@ have the same effect is refused with the reason:
 Anything else that is not in the table below is refused, too.
 ";
 
+/// The README of the agent's chart.
+pub fn agent() -> String {
+    readme("api-syncagent", AGENT)
+}
+
 /// The README of the konnector's chart.
 pub fn konnector() -> String {
     readme("konnector", KONNECTOR)
@@ -54,6 +73,11 @@ pub fn konnector() -> String {
 /// The README of the backend's chart.
 pub fn backend() -> String {
     readme("kube-bind-backend", BACKEND)
+}
+
+/// The dashboard for Grafana, which the chart brings along: charts hold nothing from outside of their folder.
+pub fn grafana() -> String {
+    fs::read_to_string(tools::root().join("docs/dashboards/api-syncagent.json")).unwrap_or_default()
 }
 
 fn readme(chart: &str, head: &str) -> String {

@@ -16,16 +16,20 @@ pub fn of(changelog: &str, version: &str) -> anyhow::Result<String> {
     Ok(format!("# Carrick {version}\n\n{section}\n"))
 }
 
-/// A table of checksums for `sha256sum --check`.
+/// The checksums as a part of the notes.
+pub fn table(files: &[PathBuf]) -> anyhow::Result<String> {
+    Ok(format!("\n## Checksums (SHA-256)\n\n```text\n{}```\n", checksums(files)?))
+}
+
+/// Lines for `sha256sum --check`.
 pub fn checksums(files: &[PathBuf]) -> anyhow::Result<String> {
-    let mut table = String::from("\n## Checksums (SHA-256)\n\n```text\n");
+    let mut lines = String::new();
     for file in files {
         let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let _ = writeln!(table, "{}  {name}", HEXLOWER.encode(&Sha256::digest(&bytes)));
+        let _ = writeln!(lines, "{}  {name}", HEXLOWER.encode(&Sha256::digest(&bytes)));
     }
-    table.push_str("```\n");
-    Ok(table)
+    Ok(lines)
 }
 
 /// What stands between the heading of this version and the next heading of that level.
@@ -60,7 +64,7 @@ mod tests {
     fn every_file_has_its_checksum() {
         let file = std::env::temp_dir().join(format!("carrick-notes-{}", std::process::id()));
         fs::write(&file, "abc").unwrap();
-        let table = checksums(std::slice::from_ref(&file)).unwrap();
+        let table = table(std::slice::from_ref(&file)).unwrap();
         fs::remove_file(&file).unwrap();
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  carrick-notes-";
         assert!(table.contains(expected), "{table}");

@@ -67,5 +67,5 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         Output::Text => out.write_all(report.text(crate::ui::colours()).as_bytes()),
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
     };
-    Ok(report.exit_code())
+    Ok(report.exit_code(true))
 }

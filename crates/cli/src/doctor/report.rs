@@ -17,7 +17,7 @@ const WIDTH: usize = 100;
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The worst of all.
-    severity: Severity,
+    pub severity: Severity,
     findings: Vec<ReportedFinding>,
     /// Checks that could not run.
     skipped: Vec<&'static str>,
@@ -49,11 +49,11 @@ impl Report {
         Self { severity, findings, skipped }
     }
 
-    /// 0, 1 or 2, from green to red.
-    pub fn exit_code(&self) -> ExitCode {
+    /// 0, 1 or 2, from green to red; 0 instead of 1 if amber does not count.
+    pub fn exit_code(&self, counts_amber: bool) -> ExitCode {
         ExitCode::from(match self.severity {
-            Severity::Green => 0,
-            Severity::Amber => 1,
+            Severity::Amber if counts_amber => 1,
+            Severity::Green | Severity::Amber => 0,
             Severity::Red => 2,
         })
     }

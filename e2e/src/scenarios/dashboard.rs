@@ -150,9 +150,9 @@ pub(super) async fn consumers_are_shown_with_their_bindings_and_claims(world: Ar
             ensure!(binding["name"] == stage.export_name() && binding["ready"] == true, "{workspace:#}");
             let claims = binding["claims"].as_array().into_iter().flatten();
             let secrets = claims.filter(|claim| claim["claim"] == "secrets").map(|claim| claim["state"].clone());
-            Ok((workspace["objects"].clone(), secrets.collect::<Vec<_>>()))
+            anyhow::Ok((workspace["objects"].clone(), secrets.collect::<Vec<_>>()))
         };
-        Ok((of(&stage.team_a)?, of(&stage.team_b)?))
+        anyhow::Ok((of(&stage.team_a)?, of(&stage.team_b)?))
     };
     let accepted = vec![json!("accepted")];
     stage

@@ -137,7 +137,10 @@ impl Login {
                 Ok(())
             }
             Err(error) => {
-                self.sessions.lock().remove(&id);
+                // An outage of the service cluster ends no session.
+                if !matches!(error, LoginError::Unasked(_)) {
+                    self.sessions.lock().remove(&id);
+                }
                 Err(error)
             }
         }

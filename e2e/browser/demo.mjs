@@ -3,6 +3,33 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { request } from "node:https";
 
+/** A program that says when it is ready, on stdout or stderr. */
+export class Program {
+  static async start(program, flags, ready) {
+    const it = new Program();
+    it.process = spawn(program, flags, { stdio: ["ignore", "pipe", "pipe"] });
+    it.told = "";
+    await new Promise((resolve, reject) => {
+      it.process.on("exit", code => reject(new Error(program + " ended with " + code + ":\n" + it.told)));
+      for (const output of [it.process.stdout, it.process.stderr]) {
+        output.on("data", data => {
+          it.told += data;
+          it.found = it.told.match(ready)?.[1];
+          if (ready.test(it.told)) resolve();
+        });
+      }
+    });
+    return it;
+  }
+
+  async stop() {
+    this.process.removeAllListeners("exit");
+    const ended = new Promise(resolve => this.process.once("exit", resolve));
+    this.process.kill("SIGTERM");
+    await ended;
+  }
+}
+
 export class Demo {
   static async start(program) {
     const it = new Demo();

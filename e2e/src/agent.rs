@@ -30,6 +30,8 @@ pub struct Setup {
     pub leader_election: bool,
     /// Whether it can be asked how it is.
     pub probes: bool,
+    /// Whether its dashboard listens on all addresses, where people have to log in.
+    pub exposed: bool,
     /// Whether it is told the name of the export instead of that of a slice.
     pub by_export: bool,
     /// Name of its slice, if that is not the one kcp makes for the export.
@@ -125,7 +127,10 @@ impl Agent {
                 leader_election: setup.leader_election,
                 metrics_address: metrics.map(|address| address.to_string()),
                 health_address: probes.map(|address| address.to_string()),
-                dashboard_address: dashboard.map(|address| address.to_string()),
+                dashboard_address: dashboard.map(|address| match setup.exposed {
+                    true => format!("0.0.0.0:{}", address.port()),
+                    false => address.to_string(),
+                }),
                 conversion,
                 exit_on_startup_error: false,
                 timing: setup.timing,
@@ -152,7 +157,17 @@ impl Agent {
 
     /// A page of its dashboard, status line included.
     pub async fn dashboard(&self, path: &str) -> anyhow::Result<String> {
-        page(self.dashboard.context("this agent has no dashboard")?, path).await
+        page(self.dashboard_address()?, path).await
+    }
+
+    /// The answer of its dashboard to a whole request, status line included.
+    pub async fn ask_dashboard(&self, request: &str) -> anyhow::Result<String> {
+        ask(self.dashboard_address()?, request).await
+    }
+
+    /// Where its dashboard is.
+    pub fn dashboard_address(&self) -> anyhow::Result<SocketAddr> {
+        self.dashboard.context("this agent has no dashboard")
     }
 
     /// Whether it has neither ended nor failed.
@@ -183,8 +198,12 @@ impl Agent {
 
 /// A page that an agent serves, status line included.
 async fn page(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")).await
+}
+
+async fn ask(address: SocketAddr, request: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     Ok(answer)

@@ -271,7 +271,11 @@ pub fn all() -> Vec<Scenario> {
         dev:
             a_cluster_lent_to_it_gets_its_files_and_is_left_as_it_was;
         dashboard:
-            it_shows_counts_and_journeys_and_no_content;
+            it_shows_counts_and_journeys_and_no_content
+            what_fails_is_told_where_it_stopped_until_it_is_healed
+            consumers_are_shown_with_their_bindings_and_claims
+            an_order_is_compared_with_its_copy_and_no_secret_is_shown
+            whoever_reaches_it_from_elsewhere_logs_in_with_a_right;
         doctor:
             a_healthy_agent_is_green
             wrong_ways_to_the_servers_are_told

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  main ─┬─ bind    kube-bind: a demo of both ways to join clusters and kcp
+//!        ├─ dashboard shows several agents on one page
 //!        ├─ demo    runs a whole delivery, from order to clean-up, in this process
 //!        ├─ dev     applies a provider's files, and applies them again at every change
 //!        ├─ diff    judges what a changed CRD does to consumers; evolve: approve, rollback
@@ -19,6 +20,7 @@
 
 mod agent_flags;
 mod bind;
+mod dashboard;
 mod demo;
 mod dev;
 mod diff;
@@ -74,6 +76,7 @@ enum Command {
     Approve(evolve::ApproveArgs),
     Bind(bind::Args),
     Completions(shell::CompletionsArgs),
+    Dashboard(dashboard::Args),
     Demo(demo::Args),
     Dev(dev::Args),
     Diff(diff::Args),
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => wait(demo::run(args, verbose)),
         Command::Approve(args) => wait(evolve::approve(args, verbose)),
         Command::Bind(args) => wait(bind::run(args, verbose)),
+        Command::Dashboard(args) => wait(dashboard::run(args, verbose)),
         Command::Dev(args) => wait(dev::run(args, verbose)),
         Command::Diff(args) => wait(diff::run(args, verbose)),
         Command::Doctor(args) => wait(doctor::run(args, verbose)),

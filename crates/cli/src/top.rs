@@ -8,6 +8,7 @@
 
 mod screen;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ pub struct Args {
     /// The same as URL
     #[arg(long, value_name = "URL", hide = true)]
     address: Option<String>,
+    /// File with a token, for an agent that asks to log in; read again at every refresh
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Seconds between two refreshes
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     every: u64,
@@ -66,7 +70,8 @@ Examples:
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let out = Term::stdout();
-    let url = state_url(args.address.as_deref().unwrap_or(&args.url))?;
+    let url = format!("{}/state.json", dashboard_url(args.address.as_deref().unwrap_or(&args.url))?);
+    let look = async |url: &str| look(url, args.token_file.as_deref()).await;
     if args.output == Output::Json {
         // If the reader has closed the pipe, there is nobody to print for, here and below.
         let _ = out.write_str(&(serde_json::to_string_pretty(&look(&url).await?)? + "\n"));
@@ -97,16 +102,26 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// What the dashboard says now.
-async fn look(url: &str) -> anyhow::Result<Value> {
-    let state = fetch::get(url, None).await.and_then(|(status, state)| {
+async fn look(url: &str, token_file: Option<&Path>) -> anyhow::Result<Value> {
+    let token = token_file.map(|file| {
+        std::fs::read_to_string(file).with_context(|| format!("cannot read --token-file {}", file.display()))
+    });
+    let bearer = token.transpose()?.map(|token| format!("Bearer {}", token.trim()));
+    let state = fetch::text(url, bearer.as_deref()).await.and_then(|(status, text)| {
+        ensure!(
+            status != 401 && status != 403,
+            "{url} asks to log in; pass --token-file. It says: {}",
+            text.trim_end()
+        );
+        let state: Value = serde_json::from_str(&text).unwrap_or_default();
         ensure!(status == 200 && state["agent"].is_object(), "{url} answers {status}, but is not a dashboard");
         Ok(state)
     });
     state.context("start the agent with --dashboard-address, and pass that address: carrick top <URL>")
 }
 
-/// Where the state is, given what people copy from a browser or a log. Pure.
-fn state_url(given: &str) -> anyhow::Result<String> {
+/// Where a dashboard is, given what people copy from a browser or a log. Pure.
+pub fn dashboard_url(given: &str) -> anyhow::Result<String> {
     let base = match given.split_once("://") {
         Some(("http", _)) => given.to_owned(),
         Some((scheme, _)) => {
@@ -115,8 +130,8 @@ fn state_url(given: &str) -> anyhow::Result<String> {
         None if given.starts_with(':') => format!("http://127.0.0.1{given}"),
         None => format!("http://{given}"),
     };
-    let base = base.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/');
-    Ok(if base.ends_with("/state.json") { base.to_owned() } else { format!("{base}/state.json") })
+    let base = base.split(['#', '?']).next().unwrap_or_default();
+    Ok(base.trim_end_matches("state.json").trim_end_matches('/').to_owned())
 }
 
 /// Tells when somebody presses q or Escape. Reading a key blocks, so it has a thread of its own, which ends with the process.
@@ -148,18 +163,18 @@ mod tests {
     #[test]
     fn whatever_names_a_dashboard_is_understood() {
         for (given, wanted) in [
-            ("127.0.0.1:8086", "http://127.0.0.1:8086/state.json"),
-            (":8086", "http://127.0.0.1:8086/state.json"),
-            ("http://h:1", "http://h:1/state.json"),
-            ("http://h:1/#orders", "http://h:1/state.json"),
-            ("http://h:1/state.json", "http://h:1/state.json"),
+            ("127.0.0.1:8086", "http://127.0.0.1:8086"),
+            (":8086", "http://127.0.0.1:8086"),
+            ("http://h:1", "http://h:1"),
+            ("http://h:1/#orders", "http://h:1"),
+            ("http://h:1/state.json", "http://h:1"),
             (
                 "http://127.0.0.1:8001/api/v1/namespaces/a/pods/b:8086/proxy/",
-                "http://127.0.0.1:8001/api/v1/namespaces/a/pods/b:8086/proxy/state.json",
+                "http://127.0.0.1:8001/api/v1/namespaces/a/pods/b:8086/proxy",
             ),
         ] {
-            assert_eq!(state_url(given).unwrap(), wanted);
+            assert_eq!(dashboard_url(given).unwrap(), wanted);
         }
-        assert!(state_url("https://h").unwrap_err().to_string().contains("port-forward"));
+        assert!(dashboard_url("https://h").unwrap_err().to_string().contains("port-forward"));
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use running::{Folder, Running, carrick};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const CRD: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -90,6 +90,12 @@ impl Stage {
         let output = carrick(&[command, &flags, more].concat()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// The address of the dashboard that `carrick dev` prints.
+    fn dashboard(&self) -> String {
+        let line = self.dev.output.lines().find(|line| line.starts_with("dashboard")).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
     }
 
     /// The namespace of the agent, which has the name of the run.
@@ -215,15 +221,69 @@ fn doctor_is_green_for_a_running_agent_and_fits_the_screen() {
 #[test]
 fn top_takes_the_address_that_dev_prints() {
     let stage = Stage::open("look-top");
-    let line = stage.dev.output.lines().find(|line| line.starts_with("dashboard")).unwrap();
-    let url = line.split_whitespace().nth(1).unwrap();
-    let output = carrick(&["top", url]).output().unwrap();
+    let url = stage.dashboard();
+    let output = carrick(&["top", &url]).output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.starts_with("dev  works  up "), "{told}");
     assert!(told.contains("\nroot:consumer "), "{told}");
-    let output = carrick(&["top", url, "-o", "json"]).output().unwrap();
+    let output = carrick(&["top", &url, "-o", "json"]).output().unwrap();
     let state: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(state["workspaces"][0]["path"], "root:consumer");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn top_tells_what_fails_until_it_is_healed() {
+    let stage = Stage::open("look-fails");
+    let url = stage.dashboard();
+    let until = |wanted: &dyn Fn(&str) -> bool| {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let told = String::from_utf8(carrick(&["top", &url]).output().unwrap().stdout).unwrap();
+            if wanted(&told) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{told}");
+        }
+    };
+    stage.save("pr.yaml", &PUBLISHED.replace("resource: secrets", "resource: safes"));
+    until(&|told| {
+        let wanted = "! 1 order of buckets fails (Related): root:consumer/default/first: related resource \"keys\"";
+        told.starts_with("dev  1 order fails  up ") && told.contains(wanted)
+    });
+    stage.save("pr.yaml", PUBLISHED);
+    until(&|told| told.starts_with("dev  works  up ") && !told.contains("! "));
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn one_page_shows_several_agents() {
+    let stage = Stage::open("look-agents");
+    let url = stage.dashboard();
+    let mut page = Running::start(&["dashboard", "--address", "127.0.0.1:0", &url, "127.0.0.1:1"]);
+    page.until("2 agents at http://127.0.0.1:");
+    let all = page.output.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let all = all.trim_end_matches(';').to_owned();
+    let agents: Value = serde_json::from_str(&running::get(&all, "/agents.json")).unwrap();
+    assert_eq!(
+        (&agents["agents"][0]["agent"]["verdict"], &agents["agents"][0]["orders"]),
+        (&json!("works"), &json!(1.0))
+    );
+    let down = agents["agents"][1]["problem"].as_str().unwrap();
+    assert!(down.contains("http://127.0.0.1:1/state.json"), "{down}");
+    // The page of one agent, and what it asks for, are there as well; whatever else an agent may serve is not.
+    assert!(running::get(&all, "/agents/1/").contains("<html data-agents"));
+    let told = String::from_utf8(carrick(&["top", &format!("{all}/agents/1")]).output().unwrap().stdout).unwrap();
+    assert!(told.starts_with("dev  works  up "), "{told}");
+    let found: Value =
+        serde_json::from_str(&running::get(&all, "/agents/1/find.json?q=root:consumer/default/first")).unwrap();
+    assert_eq!((&found["total"], &found["found"][0]["object"]), (&json!(1), &json!("default/first")));
+    assert_eq!(running::get(&all, "/agents/1/metrics"), "/agents/1/metrics is not here\n");
+    assert_eq!(page.stop("TERM").0, Some(0));
+
+    let output = carrick(&["dashboard", "--address", "0.0.0.0:8090", &url]).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && told.contains("on loopback only; use 127.0.0.1:8090"), "{told}");
     assert_eq!(stage.dev.stop("TERM").0, Some(0));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -16,7 +16,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// No foreign script runs in a page, and no other page can embed it.
+/// Nothing comes from elsewhere, and nothing goes there.
 const POLICY: &str = "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'; form-action 'none'";
 
 /// Why a server does not listen.
@@ -55,6 +55,18 @@ impl Page {
         Self { status, kind: Self::TEXT, text: text.into() }
     }
 
+    /// The page as it is sent: no foreign script runs in it, no other page can embed it, and nobody keeps it.
+    pub fn response(self) -> Response<Full<Bytes>> {
+        let mut response = Response::new(Full::new(Bytes::from(self.text)));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
     /// There is nothing at a path.
     pub fn missing(path: &str) -> Self {
         Self::text(StatusCode::NOT_FOUND, format!("{path} is not here\n"))
@@ -80,6 +92,21 @@ pub async fn serve(
     answer: impl Fn(&str) -> Page + Send + Sync + 'static,
     stop: CancellationToken,
 ) {
+    let answer = move |request: Request<Incoming>| {
+        let page = answer(request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str));
+        std::future::ready(page.response())
+    };
+    serve_requests(listener, answer, stop).await;
+}
+
+/// Answers requests until told to stop.
+pub async fn serve_requests<F>(
+    listener: TcpListener,
+    answer: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+    stop: CancellationToken,
+) where
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
     let answer = Arc::new(answer);
     loop {
         let accepted = tokio::select! {
@@ -94,8 +121,8 @@ pub async fn serve(
         let (answer, stop) = (Arc::clone(&answer), stop.clone());
         tokio::spawn(async move {
             let service = service_fn(move |request: Request<Incoming>| {
-                let page = answer(request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str));
-                async move { Ok::<_, Infallible>(response(page)) }
+                let answer = answer(request);
+                async move { Ok::<_, Infallible>(answer.await) }
             });
             // The timer limits how long a client may take to send its headers.
             let connection =
@@ -106,16 +133,6 @@ pub async fn serve(
             }
         });
     }
-}
-
-fn response(page: Page) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(page.text)));
-    *response.status_mut() = page.status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.kind));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The shell around the pure core: connections, watches, controllers.
 //!
 //! ```text
-//!  run ─┬─ http      /metrics, /healthz, /readyz, and the dashboard
+//!  run ─┬─ http      /metrics, /healthz, /readyz, and the dashboard, behind a login if others can reach it
 //!       ├─ conversion  kcp's questions about versions, answered by the rules
 //!       ├─ connect   kubeconfig ─▶ slice ─▶ export
 //!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
@@ -22,6 +22,7 @@ pub mod explain;
 pub mod health;
 pub mod http;
 pub mod keeper;
+pub mod login;
 pub mod metrics;
 pub mod retry;
 pub mod rights;
@@ -51,6 +52,7 @@ use events::Recorder;
 use export::Exported;
 use health::{Health, Part};
 use http::Pages;
+use login::Login;
 use metrics::Metrics;
 use rights::Granted;
 
@@ -105,11 +107,13 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     let dashboard =
         Dashboard::new(&config.agent_name, config.slice.to_string(), Arc::clone(&health), Arc::clone(&metrics));
     let dashboard = Arc::new(dashboard);
-    if config.dashboard_address.is_some() {
+    if let Some(address) = &config.dashboard_address {
         tokio::spawn(Arc::clone(&dashboard).remember(end.clone()));
+        let listener = carrick_process::bind(address, http::DASHBOARD_FLAG).await?;
+        let login = Login::unless_loopback(&listener, config.local.client(), &config.agent_name);
+        tokio::spawn(http::serve_dashboard(listener, Arc::clone(&dashboard), login, end.clone()));
     }
     let pages = [
-        (&config.dashboard_address, Pages::Dashboard(Arc::clone(&dashboard))),
         (&config.metrics_address, Pages::Metrics(Arc::clone(&metrics))),
         (&config.health_address, Pages::Health(Arc::clone(&health))),
     ];
@@ -382,6 +386,7 @@ impl Agent {
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
                 orders: self.dashboard.orders(),
+                consumers: config.dashboard_address.is_some().then(|| self.dashboard.consumers()),
                 troubles: tell_troubles,
                 refused,
                 released: tell_released,

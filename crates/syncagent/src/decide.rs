@@ -12,6 +12,7 @@
 
 pub mod adopt;
 mod claim;
+pub mod compare;
 mod error;
 pub mod events;
 pub mod feedback;

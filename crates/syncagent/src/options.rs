@@ -100,7 +100,7 @@ pub struct Options {
     /// Where to serve /healthz and /readyz; empty or 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     pub health_address: String,
-    /// Where to serve a page that shows what the agent is doing, on loopback unless a host is named; empty or 0 turns it off
+    /// Where to serve a page that shows what the agent is doing, on loopback unless a host is named (* for all); elsewhere people log in with a token of the service cluster; empty or 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     pub dashboard_address: String,
     /// Where to serve the conversion webhook that spec.conversion.webhook of PublishedResources names, by HTTPS; empty or 0 turns it off
@@ -290,10 +290,14 @@ fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Everybody who can reach the dashboard can look at it, so it listens on loopback unless a host is named.
+/// The dashboard listens on loopback, where nobody has to log in, unless a host is named; `*` means all of them.
 fn dashboard_address(flag: String) -> Option<String> {
     let address = non_empty(flag).filter(|address| address != "0")?;
-    Some(if address.starts_with(':') { format!("127.0.0.1{address}") } else { address })
+    Some(match address.strip_prefix('*') {
+        Some(port) => port.to_owned(),
+        None if address.starts_with(':') => format!("127.0.0.1{address}"),
+        None => address,
+    })
 }
 
 fn metrics_address(flag: &str) -> Option<String> {
@@ -346,4 +350,22 @@ fn usage(error: &clap::Error, command: &mut clap::Command) -> Usage {
         _ => error.to_string(),
     };
     Usage { text: format!("{}\n{message}\n", command.render_help()), exit_code: 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dashboard_listens_on_loopback_unless_a_host_is_named() {
+        for (given, wanted) in [
+            ("", None),
+            ("0", None),
+            (":8086", Some("127.0.0.1:8086")),
+            ("*:8086", Some(":8086")),
+            ("10.0.0.1:1", Some("10.0.0.1:1")),
+        ] {
+            assert_eq!(dashboard_address(given.to_owned()).as_deref(), wanted, "{given}");
+        }
+    }
 }

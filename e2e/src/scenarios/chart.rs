@@ -74,8 +74,10 @@ pub(super) async fn its_rights_are_enough_for_the_agent(world: Arc<dyn World>) -
         apply(&stage, &stage.service, &object).await?;
     }
     super::rights::are_known(&stage).await?;
-    let agent =
-        Agent::start(&stage, Setup { user: User::Agent, leader_election: true, probes: true, ..Setup::default() })?;
+    let agent = Agent::start(
+        &stage,
+        Setup { user: User::Agent, leader_election: true, probes: true, exposed: true, ..Setup::default() },
+    )?;
     stage.bind(&stage.team_a).await?;
     let team = &stage.team_a;
     stage.order(team, "bucket", json!({ "size": 1 })).await?;
@@ -85,6 +87,12 @@ pub(super) async fn its_rights_are_enough_for_the_agent(world: Arc<dyn World>) -
     what_helm_test_runs_finds_nothing_wrong(&stage).await?;
     stage.cancel(team, "bucket").await?;
     stage.gone("the order is gone", (&team.client, &stage.buckets(), Some("default"), "bucket")).await?;
+    super::dashboard::the_viewers_role_lets_in(
+        &stage,
+        &agent,
+        &format!("demo-{id}-api-syncagent:{namespace}:dashboard-viewer"),
+    )
+    .await?;
     let refused: Vec<_> = agent.log().into_iter().filter(|line| line.contains("forbidden")).collect();
     ensure!(refused.is_empty(), "what the agent may not do: {refused:#?}");
     agent.stop().await

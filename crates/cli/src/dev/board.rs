@@ -82,8 +82,18 @@ fn object(journey: &Value, home: &str) -> BoardRow {
     if let Some(place) = copy["place"].as_str() {
         text.extend(["; copy: ", place]);
     }
+    let stopped = &journey["stopped"];
+    if let Some(why) = stopped["message"].as_str() {
+        text = format!("{text}; stopped at {}: {why}", word(&stopped["station"]));
+    }
+    // What the provider does not want is no failure.
+    let fails = stopped.is_object() && !["NotPlaced", "NotSelected"].contains(&word(&stopped["reason"]).as_str());
     let name = format!("{} {place}{}", word(&journey["publishedResource"]), word(&journey["object"]));
-    let health = if copy.is_object() && !deleting { Health::Well } else { Health::Waits };
+    let health = match copy.is_object() && !deleting {
+        _ if fails => Health::Wrong,
+        true => Health::Well,
+        false => Health::Waits,
+    };
     BoardRow { what: "object", name, text, health }
 }
 
@@ -135,7 +145,7 @@ mod tests {
             "publishedResources": [
                 { "name": "buckets", "kind": "Bucket", "group": "example.com", "schema": "v1.buckets.example.com",
                   "conditions": [{ "type": "ResourceValid", "status": "True" }, { "type": "ExportUpdated", "status": "True" }] },
-                { "name": "wrong", "kind": "X", "group": "", "problem": "no such kind", "conditions": [] },
+                { "name": "wrong", "kind": "X", "group": "", "trouble": "no such kind", "conditions": [] },
                 { "name": "new", "kind": "Y", "group": "", "conditions": [] },
             ],
         });

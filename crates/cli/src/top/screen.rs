@@ -19,15 +19,7 @@ pub struct Size {
 
 /// What is wrong with a PublishedResource, as the dashboard reports it.
 pub fn trouble(pr: &Value) -> Option<&str> {
-    // Some only wait for another one, and that no schema is held back is good news.
-    let waits = |condition: &Value| {
-        let reason = condition["reason"].as_str().unwrap_or_default();
-        ["Pending", "NotPublished", "NotSyncing"].contains(&reason)
-    };
-    let is_wrong =
-        |condition: &&Value| condition["status"] == "False" && condition["type"] != "SchemaHeld" && !waits(condition);
-    let wrong = pr["conditions"].as_array().into_iter().flatten().find(is_wrong);
-    pr["problem"].as_str().or(pr["failing"].as_str()).or(wrong.and_then(|condition| condition["message"].as_str()))
+    pr["trouble"].as_str()
 }
 
 /// The whole screen.
@@ -62,12 +54,11 @@ pub fn text(state: &Value, size: Size) -> String {
 fn header(state: &Value, size: Size) -> Vec<String> {
     let (agent, now) = (&state["agent"], &state["now"]);
     let number = |value: &Value| value.as_f64().unwrap_or_default();
-    let failing = state["publishedResources"].as_array().into_iter().flatten().any(|pr| trouble(pr).is_some());
-    let badge = match (agent["ready"] == true, agent["leading"] == false) {
-        (false, _) => style("not ready").red().bold(),
-        (true, true) => style("stands by").green(),
-        (true, false) if failing => style("needs attention").yellow().bold(),
-        (true, false) => style("works").green().bold(),
+    let badge = style(word(&agent["verdict"])).bold();
+    let badge = match agent["level"].as_str() {
+        Some("good") => badge.green(),
+        Some("warn") => badge.yellow(),
+        _ => badge.red(),
     };
     let mut lines = vec![
         format!(
@@ -86,8 +77,19 @@ fn header(state: &Value, size: Size) -> Vec<String> {
             number(&now["errors"]),
         ),
     ];
-    let problems = state["problems"].as_array().into_iter().flatten();
-    lines.extend(problems.map(|problem| painted(style(format!("! {}", word(problem))).red(), size)));
+    let list = |key: &str| state[key].as_array().into_iter().flatten();
+    let problems = list("problems").map(word);
+    let failures = list("failures").map(|it| format!("{}: {}", word(&it["about"]), word(&it["message"])));
+    // What the provider does not want is no failure.
+    let stopped = list("stopped").filter(|it| it["reason"] != "NotPlaced").map(|it| {
+        let orders = it["orders"].as_u64().unwrap_or_default();
+        let (plural, verb) = if orders == 1 { ("", "fails") } else { ("s", "fail") };
+        let (example, message) = (word(&it["example"]), word(&it["message"]));
+        let reason = word(&it["reason"]);
+        format!("{orders} order{plural} of {} {verb} ({reason}): {example}: {message}", word(&it["publishedResource"]))
+    });
+    let all = problems.chain(failures).chain(stopped);
+    lines.extend(all.map(|problem| painted(style(format!("! {problem}")).red(), size)));
     lines
 }
 
@@ -186,12 +188,12 @@ mod tests {
 
     fn state() -> Value {
         json!({
-            "agent": { "name": "a", "version": "1", "export": "e", "workspace": "root:p", "leading": null, "ready": false, "uptimeSeconds": 3 },
+            "agent": { "name": "a", "version": "1", "export": "e", "workspace": "root:p", "verdict": "not ready", "level": "bad", "uptimeSeconds": 3 },
             "problems": ["connection to kcp: refused"],
             "now": { "lagSeconds": 1.25, "queued": 2.0, "steps": 3.0, "errors": 4.0 },
             "publishedResources": [
-                { "name": "buckets", "schema": "v1.buckets.e", "conditions": [{ "type": "SchemaHeld", "status": "False" }], "sources": 5.0, "copies": 4.0 },
-                { "name": "broken", "problem": "no such kind", "conditions": [], "sources": 0.0, "copies": 0.0 },
+                { "name": "buckets", "schema": "v1.buckets.e", "trouble": null, "sources": 5.0, "copies": 4.0 },
+                { "name": "broken", "trouble": "no such kind", "sources": 0.0, "copies": 0.0 },
             ],
             "workspaces": [
                 { "cluster": "1k2j3h4k5j6h", "path": "root:orgs:a-rather-long-name:team", "objects": 1 },
@@ -234,11 +236,21 @@ root:orgs:a-rather-long-name:team        1  1k2j3h4k5j6h
     }
 
     #[test]
-    fn an_agent_whose_orders_fail_does_not_just_work() {
+    fn what_fails_is_told_with_an_example() {
         let mut state = state();
-        state["agent"]["ready"] = json!(true);
-        assert!(text(&state, WIDE).starts_with("a  needs attention"));
-        state["publishedResources"].as_array_mut().unwrap().pop();
-        assert!(text(&state, WIDE).starts_with("a  works"));
+        state["agent"]["verdict"] = json!("3 orders fail");
+        state["failures"] = json!([{ "about": "APIExport e", "message": "forbidden" }]);
+        let stopped = |orders: u64, reason: &str| json!({ "publishedResource": "buckets", "orders": orders, "reason": reason, "example": "root:a/default/b", "message": "no" });
+        state["stopped"] = json!([stopped(2, "Forbidden"), stopped(1, "Invalid"), stopped(4, "NotPlaced")]);
+        let text = text(&state, WIDE);
+        assert!(text.starts_with("a  3 orders fail  up 3 s"), "{text}");
+        let told: Vec<&str> = text.lines().filter(|line| line.starts_with('!')).collect();
+        let wanted = [
+            "! connection to kcp: refused",
+            "! APIExport e: forbidden",
+            "! 2 orders of buckets fail (Forbidden): root:a/default/b: no",
+            "! 1 order of buckets fails (Invalid): root:a/default/b: no",
+        ];
+        assert_eq!(told, wanted);
     }
 }

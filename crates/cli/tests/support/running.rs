@@ -1,6 +1,6 @@
 //! The built binary, running, and a folder for it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -19,6 +19,17 @@ pub fn carrick(args: &[&str]) -> Command {
 /// What kubectl says, or nothing if there is no kubectl here.
 pub fn kubectl(args: &[&str]) -> Option<Output> {
     Command::new("kubectl").args(args).env("HOME", env!("CARGO_TARGET_TMPDIR")).output().ok()
+}
+
+/// What a server answers at a path, without the head.
+#[allow(dead_code, reason = "not every test needs it")]
+pub fn get(url: &str, path: &str) -> String {
+    let address = url.trim_start_matches("http://");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
 /// A process that is read line by line. Dropping it ends it.

@@ -1,13 +1,17 @@
-//! What the agent is doing, for people: a page and the JSON behind it. Names, times and counts only; nothing can be changed.
+//! What the agent is doing, for people: a page and the JSON behind it. Nothing can be changed. Everything comes from what the agent knows
+//! anyway, at the moment somebody asks; no server is asked for it.
 //!
 //! ```text
 //!   Health ─────────┐
 //!   Metrics (text) ─┼─▶ state ─▶ /state.json ─┬─▶ page.html, in a browser
-//!   Catalog ────────┤                         └─▶ carrick top, in a terminal
-//!   AllOrders ──────┴─▶ find ──▶ /find.json
+//!   Catalog ────────┤     └ verdict           ├─▶ carrick top, in a terminal
+//!   Consumers ──────┤                         └─▶ carrick dashboard, for several agents
+//!   AllOrders ──────┼─▶ find ────▶ /find.json      names, times and counts
+//!                   └─▶ compare ─▶ /compare.json   content, without what is secret
 //! ```
 
 mod numbers;
+mod verdict;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,8 +27,10 @@ use super::catalog::Catalog;
 use super::connect::Places;
 use super::health::Health;
 use super::metrics::Metrics;
-use super::objects::{AllOrders, Troubles};
+use super::objects::{AllOrders, Consumers, Orders, Troubles, Wanted};
+use crate::rules::metadata::SourceKey;
 use numbers::Numbers;
+use verdict::{trouble, verdict};
 
 /// How often numbers are recorded, and how many of them are kept: a quarter of an hour.
 const EVERY: Duration = Duration::from_secs(5);
@@ -35,6 +41,19 @@ const FOUND: usize = 20;
 /// The page.
 pub(super) const PAGE: &str = include_str!("dashboard/page.html");
 
+/// The page for those who have to log in first.
+pub(super) const LOGIN_PAGE: &str = include_str!("dashboard/login.html");
+
+/// How to get in, for those who read no page.
+pub(super) const WAY_IN: &str = "\
+To get a token on the service cluster:
+  kubectl create clusterrole dashboard-viewer --verb=get --resource=publishedresources.syncagent.kcp.io
+  kubectl -n default create serviceaccount dashboard-viewer
+  kubectl create clusterrolebinding dashboard-viewer --clusterrole=dashboard-viewer --serviceaccount=default:dashboard-viewer
+  kubectl -n default create token dashboard-viewer
+Send it as Authorization: Bearer, or log in at / in a browser.
+";
+
 /// Everything that can be shown.
 pub struct Dashboard {
     agent_name: String,
@@ -43,6 +62,7 @@ pub struct Dashboard {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     orders: Arc<AllOrders>,
+    consumers: Arc<Consumers>,
     places: Mutex<Option<(String, String)>>,
     catalog: Mutex<Option<watch::Receiver<Arc<Catalog>>>>,
     troubles: Mutex<Option<watch::Receiver<Troubles>>>,
@@ -77,6 +97,7 @@ impl Dashboard {
             health,
             metrics,
             orders: Arc::default(),
+            consumers: Arc::default(),
             places: Mutex::default(),
             catalog: Mutex::default(),
             troubles: Mutex::default(),
@@ -87,6 +108,11 @@ impl Dashboard {
     /// The orders that can be searched; the syncers fill them in.
     pub(super) fn orders(&self) -> Arc<AllOrders> {
         Arc::clone(&self.orders)
+    }
+
+    /// Who binds the export; the watch of bindings fills it in.
+    pub(super) fn consumers(&self) -> Arc<Consumers> {
+        Arc::clone(&self.consumers)
     }
 
     /// Notes where the agent works, and what to follow there.
@@ -100,6 +126,9 @@ impl Dashboard {
         *self.places.lock() = Some((places.export_name.clone(), workspace.clone()));
         *self.catalog.lock() = Some(catalog);
         *self.troubles.lock() = Some(troubles);
+        // What failed elsewhere, and who was there, matters no more.
+        self.metrics.recent.clear();
+        self.consumers.clear();
     }
 
     /// Records numbers regularly, until told to stop.
@@ -139,18 +168,10 @@ impl Dashboard {
         let places = self.places.lock().clone();
         let (export, workspace) = places.unwrap_or_default();
         let leading = numbers.find("leader_election_master_status").map(|leads| leads > 0.5);
-        let mut workspaces: BTreeMap<String, (Option<String>, usize)> = BTreeMap::new();
-        for orders in self.orders.all().values() {
-            for (cluster, count) in orders.workspaces() {
-                let path = orders.path(&cluster);
-                let entry = workspaces.entry(cluster).or_default();
-                *entry = (path.or(entry.0.take()), entry.1 + count);
-            }
-        }
-        let workspaces: Vec<Value> = workspaces
-            .into_iter()
-            .map(|(cluster, (path, objects))| json!({ "cluster": cluster, "path": path, "objects": objects }))
-            .collect();
+        let (published, failures) = (self.published(&numbers), self.metrics.recent.all());
+        let failing: usize = self.orders.all().values().map(Orders::failing).sum();
+        let attention = !failures.is_empty() || published.iter().any(|pr| !pr["trouble"].is_null());
+        let verdict = verdict(problems.is_empty(), leading, failing, attention);
         json!({
             "agent": {
                 "name": self.agent_name,
@@ -160,17 +181,52 @@ impl Dashboard {
                 "workspace": workspace,
                 "leading": leading,
                 "ready": problems.is_empty(),
+                "verdict": verdict.text,
+                "level": verdict.level,
                 "uptimeSeconds": self.started.elapsed().as_secs(),
             },
             "problems": problems,
             "now": self.sample(&numbers),
             "hops": numbers.means("sync_agent_hop_seconds", "hop"),
-            "recentErrors": self.metrics.recent.all(),
+            "failures": failures,
+            "failing": failing,
+            "stopped": self.stopped(),
             "errors": numbers.by("sync_agent_errors_total", "reason"),
-            "publishedResources": self.published(&numbers),
-            "workspaces": workspaces,
+            "publishedResources": published,
+            "workspaces": self.workspaces(),
             "history": &*self.history.lock(),
         })
+    }
+
+    /// Every workspace that binds the export or has orders, with what it has decided about claims.
+    fn workspaces(&self) -> Vec<Value> {
+        let mut bound = self.consumers.all();
+        let mut counts: BTreeMap<String, usize> = bound.keys().map(|cluster| (cluster.clone(), 0)).collect();
+        let all = self.orders.all();
+        for (cluster, count) in all.values().flat_map(Orders::workspaces) {
+            *counts.entry(cluster).or_default() += count;
+        }
+        let each = counts.into_iter().map(|(cluster, objects)| {
+            let path = all.values().find_map(|orders| orders.path(&cluster));
+            let bindings = bound.remove(&cluster).unwrap_or_default();
+            json!({ "cluster": cluster, "path": path, "objects": objects, "bindings": bindings })
+        });
+        each.collect()
+    }
+
+    /// Why orders have stopped, reason by reason, with one order each.
+    fn stopped(&self) -> Vec<Value> {
+        let all = self.orders.all();
+        let each = all.iter().flat_map(|(name, orders)| {
+            orders.reasons().into_iter().map(move |(key, failure, count)| {
+                let mut value = json!(failure);
+                value["publishedResource"] = json!(name);
+                value["orders"] = json!(count);
+                value["example"] = json!(orders.shown(&key));
+                value
+            })
+        });
+        each.collect()
     }
 
     fn published(&self, numbers: &Numbers) -> Vec<Value> {
@@ -184,7 +240,7 @@ impl Dashboard {
                 let of = |key: &str| condition.0[key].clone();
                 json!({ "type": of("type"), "status": of("status"), "reason": of("reason"), "message": of("message") })
             });
-            json!({
+            let mut shown = json!({
                 "name": name,
                 "kind": pr.spec.resource.kind,
                 "group": pr.spec.resource.api_group,
@@ -195,23 +251,36 @@ impl Dashboard {
                 "sources": count("sync_agent_source_objects", name),
                 "copies": count("sync_agent_synced_objects", name),
                 "orphans": count("sync_agent_orphaned_copies", name),
-            })
+            });
+            shown["trouble"] = json!(trouble(&shown));
+            shown
         });
         each.collect()
     }
 
-    /// Objects whose workspace, namespace or name contains a text.
-    pub fn find(&self, text: &str) -> Value {
-        let all = self.orders.all();
-        let found = all.iter().flat_map(|(name, orders)| {
-            orders.find(text, FOUND).into_iter().map(move |(key, progress)| {
+    /// The orders that are wanted: how many there are, and how far the first ones of each kind have come.
+    pub(super) fn find(&self, wanted: &Wanted) -> Value {
+        let (mut total, mut all) = (0, Vec::new());
+        for (name, orders) in self.orders.all() {
+            let (count, found) = orders.find(wanted, FOUND);
+            total += count;
+            all.extend(found.into_iter().map(|(key, progress)| {
                 let mut value = serde_json::to_value(progress).unwrap_or_default();
                 value["publishedResource"] = json!(name);
+                value["key"] = json!(format!("{}/{}/{}", key.cluster, key.namespace, key.name));
                 value["seconds"] = json!(self.metrics.hops.of(&key));
                 value
-            })
-        });
-        json!({ "asked": text, "found": found.collect::<Vec<_>>() })
+            }));
+        }
+        json!({ "asked": wanted.text, "total": total, "found": all })
+    }
+
+    /// How an order, named `cluster/namespace/name`, differs from its copy; nothing if one of them is not known.
+    pub(super) fn compare(&self, published_resource: &str, order: &str) -> Option<Value> {
+        let mut parts = order.splitn(3, '/').map(Arc::from);
+        let key = SourceKey { cluster: parts.next()?, namespace: parts.next()?, name: parts.next()? };
+        let orders = self.orders.all().remove(published_resource)?;
+        orders.compare(&key).map(|comparison| json!(comparison))
     }
 }
 
@@ -223,7 +292,7 @@ mod tests {
     fn a_dashboard_that_knows_nothing_says_so() {
         let (health, metrics) = (Arc::new(Health::default()), Arc::new(Metrics::default()));
         let _part = health.part("connection to kcp");
-        metrics.failed("syncagent-sync", "Forbidden", "c|ns/a", "no right");
+        metrics.failed("syncagent-apiexport", "Forbidden", "APIExport a", "no right");
         let dashboard = Dashboard::new("agent", "slice".to_owned(), health, metrics);
         let state = dashboard.state();
         assert_eq!(state["agent"]["ready"], false);
@@ -231,10 +300,13 @@ mod tests {
         assert_eq!(state["errors"], json!({ "Forbidden": 1.0 }));
         assert_eq!(state["publishedResources"], json!([]));
         assert_eq!(
-            (&state["recentErrors"][0]["about"], &state["recentErrors"][0]["times"]),
-            (&json!("c|ns/a"), &json!(1))
+            (&state["failures"][0]["about"], &state["failures"][0]["times"]),
+            (&json!("APIExport a"), &json!(1))
         );
-        assert_eq!(dashboard.find("x"), json!({ "asked": "x", "found": [] }));
+        assert_eq!((&state["agent"]["verdict"], &state["agent"]["level"]), (&json!("not ready"), &json!("bad")));
+        let wanted = Wanted { text: "x".to_owned(), ..Wanted::default() };
+        assert_eq!(dashboard.find(&wanted), json!({ "asked": "x", "total": 0, "found": [] }));
+        assert_eq!((dashboard.compare("a", "c/ns/n"), dashboard.compare("a", "c")), (None, None));
     }
 
     #[test]

@@ -123,6 +123,7 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
         metrics: Arc::new(Metrics::default()),
         health: Arc::clone(&health),
         orders: Arc::default(),
+        consumers: None,
         troubles: watch::Sender::default(),
         refused: mpsc::unbounded_channel().0,
         released: watch::Sender::default(),

@@ -99,6 +99,7 @@ impl Export {
         let mut pace = Pace::default();
         let mut retry = Retry::for_objects();
         let mut lost_races = 0;
+        let about = format!("APIExport {}", self.name);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -127,6 +128,7 @@ impl Export {
                 Ok(newer) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Success);
                     writes.works();
+                    self.metrics.recent.healed(&about);
                     retry.succeeded();
                     lost_races = 0;
                     if let Some(newer) = newer {
@@ -144,7 +146,6 @@ impl Export {
                 }
                 Err(error) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Error);
-                    let about = format!("APIExport {}", self.name);
                     self.metrics.failed(CONTROLLER, &error.reason(), &about, &error.to_string());
                     if error.is_conflict() {
                         seen.refresh(self.client.get_kcp(&self.name).await);

@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 
 use hops::Hops;
 use recent::Recent;
+pub(super) use recent::fix;
 
 /// Adds samples when scraped.
 type Show = Arc<dyn Fn(&mut Page) + Send + Sync>;
@@ -40,7 +41,7 @@ pub struct Metrics {
     next_show: AtomicU64,
     /// How long each part of the way takes.
     pub hops: Hops,
-    /// What failed lately.
+    /// What fails beside the orders.
     pub recent: Recent,
 }
 
@@ -104,9 +105,14 @@ impl Metrics {
         }
     }
 
-    /// Counts a failure of a controller, in one word or two, and remembers what failed and why.
+    /// Counts a failure of a controller, in one word or two, and remembers what failed and why until that is healed.
     pub fn failed(&self, controller: &'static str, reason: &str, about: &str, message: &str) {
         self.recent.note(about, reason, message, jiff::Timestamp::now());
+        self.count_failure(controller, reason);
+    }
+
+    /// Counts a failure of a controller, in one word or two.
+    pub fn count_failure(&self, controller: &'static str, reason: &str) {
         *self.errors.lock().entry((controller, reason.to_owned())).or_default() += 1;
     }
 

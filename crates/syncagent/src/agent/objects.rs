@@ -18,11 +18,13 @@
 
 mod abandoned;
 mod act;
+mod consumers;
 mod context;
 mod copies;
 mod crowd;
 mod error;
 pub(super) mod explain;
+mod failing;
 mod fleet;
 mod hop;
 mod kinds;
@@ -47,9 +49,10 @@ mod uses;
 
 use carrick_multicluster::Pace;
 
+pub(crate) use consumers::Consumers;
 pub(crate) use context::{CONTROLLER, Context, ObjectsReport, Released, Troubles};
 pub(crate) use manager::run;
-pub(crate) use progress::AllOrders;
+pub(crate) use progress::{AllOrders, Orders, Wanted};
 
 /// How few and how many objects are worked on at once.
 const AT_ONCE: (usize, usize) = (4, 128);

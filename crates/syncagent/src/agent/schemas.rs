@@ -172,6 +172,7 @@ impl Schemas {
         let mut troubles = self.troubles.clone();
         let mut granted = self.granted.clone();
         let part = self.health.part(format!("schema and status of PublishedResource {name}"));
+        let about = format!("PublishedResource {name}");
         let mut retry = Retry::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
@@ -183,17 +184,21 @@ impl Schemas {
             };
             let Some(case) = case else {
                 self.gate.forget(name);
+                self.metrics.recent.healed(&about);
                 return;
             };
             retry.set(None);
             let mut outage = None;
             let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
-            if done.as_ref() != Some(&case) && !settled {
+            if settled {
+                self.metrics.recent.healed(&about);
+            } else if done.as_ref() != Some(&case) {
                 let Ok(_permit) = workers.acquire().await else { return };
                 match self.reconcile(&case).await {
                     Ok(()) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Success);
                         retry.succeeded();
+                        self.metrics.recent.healed(&about);
                         told = None;
                         done = Some(case);
                     }
@@ -202,7 +207,7 @@ impl Schemas {
                         self.metrics.reconciled(CONTROLLER, Outcome::Error);
                         let text = error.to_string();
                         let word = reason(&error).unwrap_or_else(|| "Rules".to_owned());
-                        self.metrics.failed(CONTROLLER, &word, &format!("PublishedResource {name}"), &text);
+                        self.metrics.failed(CONTROLLER, &word, &about, &text);
                         outage = error.is_outage().then(|| text.clone());
                         if told.as_ref() != Some(&text) {
                             tracing::error!(

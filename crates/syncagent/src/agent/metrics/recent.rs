@@ -1,4 +1,4 @@
-//! The latest failures, in words and with the way out, for people.
+//! What fails beside the orders, in words and with the way out, for people.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 const REMEMBERED: usize = 20;
 const LONGEST: usize = 600;
 
-/// The latest failures, the last one first.
+/// The failures that are not healed, the last one first.
 #[derive(Default)]
 pub struct Recent(Mutex<VecDeque<Failure>>);
 
@@ -43,6 +43,16 @@ impl Recent {
         all.truncate(REMEMBERED);
     }
 
+    /// Forgets what failed about something that works now, or is gone.
+    pub fn healed(&self, about: &str) {
+        self.0.lock().retain(|one| one.about != about);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     /// All that are remembered.
     pub fn all(&self) -> Vec<Failure> {
         self.0.lock().iter().cloned().collect()
@@ -50,7 +60,7 @@ impl Recent {
 }
 
 /// What to do about a failure.
-fn fix(reason: &str) -> &'static str {
+pub(crate) fn fix(reason: &str) -> &'static str {
     match reason {
         "Forbidden" | "Unauthorized" => {
             "The agent lacks a right. carrick doctor, with the flags of the agent, tells which one, on which side, and prints the RBAC to apply."
@@ -72,6 +82,13 @@ fn fix(reason: &str) -> &'static str {
         }
         "AlreadyExists" | "Conflict" => {
             "Somebody else writes the same object. The agent tries again; if it goes on, look for a second agent."
+        }
+        "NotPlaced" => {
+            "The provider does not want this order, or cannot place it for now. The consumer was told; change the order, or spec.admission or spec.limits of the PublishedResource."
+        }
+        "NotSelected" => "Label the order as spec.filter of the PublishedResource asks, or change that filter.",
+        "Status" => {
+            "The workspace refuses the status of the copy. Let the published schema allow it, or correct what the operator writes."
         }
         "Panic" | "Undecodable" => {
             "A defect of the agent. Other objects are not affected; please report it with the agent's log."
@@ -97,6 +114,8 @@ mod tests {
         assert_eq!(told, wanted.map(|(about, message, times)| (about.to_owned(), message.to_owned(), times)));
         assert_eq!(recent.all()[0].at, "1970-01-01T00:00:00Z");
         assert!(recent.all()[0].fix.contains("carrick doctor"));
+        recent.healed("a");
+        assert_eq!(recent.all().iter().map(|one| one.about.as_str()).collect::<Vec<_>>(), ["b"]);
         for number in 0..100 {
             recent.note(&number.to_string(), "Invalid", &"x".repeat(2000), now);
         }

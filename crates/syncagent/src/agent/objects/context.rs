@@ -7,6 +7,7 @@ use carrick_client::Client;
 use carrick_multicluster::Pace;
 use tokio::sync::{mpsc, watch};
 
+use super::consumers::Consumers;
 use super::progress::AllOrders;
 use crate::agent::events::Recorder;
 use crate::agent::health::Health;
@@ -67,6 +68,8 @@ pub(crate) struct Context {
     pub metrics: Arc<Metrics>,
     /// The objects of all PublishedResources, for the dashboard.
     pub orders: Arc<AllOrders>,
+    /// Who binds the export, if there is a dashboard.
+    pub consumers: Option<Arc<Consumers>>,
     /// Knows what does not work.
     pub health: Arc<Health>,
     /// Publishes which objects fail.

@@ -5,8 +5,11 @@ use carrick_execute::StepError;
 use carrick_json::TooDeep;
 use thiserror::Error;
 
+use super::failing::Station;
 use super::reader::ReadError;
-use crate::decide::DecideError;
+use crate::decide::{DecideError, ObjectAddress};
+use crate::rules::Rules;
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 
 /// How much a consumer is told of what is wrong: events have their limits.
 const LONGEST_DETAIL: usize = 800;
@@ -72,6 +75,30 @@ impl ReconcileError {
             Self::TooDeep { .. } => "TooDeep",
             Self::Step(_) => "Taken",
         }
+    }
+
+    /// Where on its way the order stopped.
+    pub fn station(&self, rules: &Rules, key: &SourceKey) -> Station {
+        let at = match self {
+            Self::Read { .. } | Self::Path { .. } => return Station::Order,
+            Self::TooDeep { .. } | Self::Decide(_) => return Station::Copy,
+            Self::Related(_) | Self::Problems(..) => return Station::Related,
+            Self::Notices(_) | Self::Step(StepError::StatusRefused(_)) => return Station::Status,
+            Self::Step(StepError::Write { at, verb, .. }) if *at == source_at(rules, key) => {
+                return if *verb == "write-status" { Station::Status } else { Station::Order };
+            }
+            Self::Step(StepError::Write { at, .. } | StepError::Foreign { at, .. } | StepError::Refused { at, .. }) => {
+                at
+            }
+            Self::Step(StepError::Stale(at) | StepError::CopyLeft(at)) => at,
+            // Whatever else may come to fail is a write of the copy.
+            Self::Step(_) => return Station::Copy,
+        };
+        let sides = [KCP_SIDE, SERVICE_SIDE];
+        let is_elsewhere = sides.iter().any(|side| at.starts_with(&format!("{} ", side.name)));
+        // A namespace and what is remembered are needed for the copy.
+        let of_copy = at.starts_with(&format!("{} {} ", SERVICE_SIDE.name, rules.local.kind));
+        if of_copy || !is_elsewhere { Station::Copy } else { Station::Related }
     }
 
     /// What the consumer is told. What a consumer cannot do anything about stays with the provider.
@@ -155,6 +182,11 @@ impl ReconcileError {
     }
 }
 
+/// The order itself, as steps name it.
+fn source_at(rules: &Rules, key: &SourceKey) -> String {
+    ObjectAddress::of_source(KCP_SIDE, &rules.remote, key).to_string()
+}
+
 /// What an admission webhook, a policy or a quota of the service cluster said. Who lacks a right is the provider's business.
 fn denial(error: &Error) -> Option<String> {
     let status = error.status()?;
@@ -173,6 +205,35 @@ mod tests {
     fn answered(code: u16, message: &str) -> ReconcileError {
         let status = Status { code, message: message.to_owned(), ..Status::default() };
         StepError::Write { verb: "create", at: "service Bucket ns/one".to_owned(), source: status.into() }.into()
+    }
+
+    #[test]
+    fn an_order_stops_at_the_station_whose_work_failed() {
+        use crate::rules::tests::{crontab, published};
+        let rules = Rules::compile(&published(serde_json::json!({})), &crontab(), "agent").unwrap();
+        let key = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "one".into() };
+        let write = |verb, at: &str| {
+            let status = Status { code: 403, ..Status::default() };
+            ReconcileError::Step(StepError::Write { verb, at: at.to_owned(), source: status.into() })
+        };
+        let foreign = |at: &str| StepError::Refused { at: at.to_owned(), advice: "" }.into();
+        for (error, station) in [
+            (write("set-finalizers", "kcp CronTab ns/one"), Station::Order),
+            (write("write-status", "kcp CronTab ns/one"), Station::Status),
+            (write("create", "service CronTab c/x"), Station::Copy),
+            (write("create", "namespace c"), Station::Copy),
+            (write("remember", "state Secret of ns/one in logical cluster c"), Station::Copy),
+            (write("create", "kcp Secret ns/one-credentials"), Station::Related),
+            (write("delete", "service ConfigMap c/one"), Station::Related),
+            (foreign("service CronTab c/x"), Station::Copy),
+            (foreign("kcp Secret ns/x"), Station::Related),
+            (StepError::StatusRefused("s".to_owned()).into(), Station::Status),
+            (ReconcileError::Notices(vec!["n".to_owned()]), Station::Status),
+            (ReconcileError::Problems(vec!["p".to_owned()], None), Station::Related),
+            (ReconcileError::Decide(Refusal::Rule("r".to_owned()).into()), Station::Copy),
+        ] {
+            assert_eq!(error.station(&rules, &key), station, "{error}");
+        }
     }
 
     #[test]

@@ -27,7 +27,13 @@ pub(super) struct Fleets {
 impl Fleets {
     /// Follows the slice and the bindings, and logs what happens to them, until told to stop.
     pub fn start(context: &Context, stop: CancellationToken) -> Self {
-        let provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
+        let mut provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
+        if let Some(consumers) = context.consumers.clone() {
+            provider = provider.hooks(move |cluster, binding, stage| {
+                consumers.note(cluster.name(), &binding, stage);
+                std::future::ready(())
+            });
+        }
         // Their outages are reported as parts of the agent's health.
         let consumers = Fleet::builder(provider).quiet().build();
         let service = Fleet::builder(Single::new(copies::SERVICE, context.local.clone())).quiet().build();

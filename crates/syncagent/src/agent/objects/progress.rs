@@ -1,19 +1,28 @@
 //! How far each order has come, for the dashboard: names, times and counts, never content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
-use carrick_multicluster::{Fleet, FleetStore, Key};
+use carrick_multicluster::{Fleet, FleetStore};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::copies;
+use super::failing::{Failing, Failure, Station, Warned};
 use super::source::source_key;
+use crate::agent::metrics::fix;
 use crate::api::{FINALIZER, RELATED_PREFIX};
+use crate::decide::compare::{Comparison, compare};
 use crate::rules::metadata::SourceKey;
+use crate::rules::{Rules, Selection};
+
+/// Why an order is not placed although nothing fails.
+const NOT_PLACED: &str = "NotPlaced";
+const NOT_SELECTED: &str = "NotSelected";
 
 /// The orders of all PublishedResources, by name of the PublishedResource.
 #[derive(Default)]
@@ -41,10 +50,27 @@ impl AllOrders {
 pub(crate) struct Orders {
     pub(super) sources: FleetStore<Object>,
     pub(super) copies: FleetStore<Object>,
-    /// The resource of the sources in kcp.
-    pub(super) resource: String,
+    /// Namespaces in consumers' workspaces, if the rules filter by them.
+    pub(super) namespaces: Option<FleetStore<Object>>,
     /// The consumers' workspaces.
     pub(super) consumers: Fleet,
+    /// The rules of this moment.
+    pub(super) rules: watch::Receiver<Arc<Rules>>,
+    /// Orders whose last reconcile failed.
+    pub(super) failing: Arc<Failing>,
+    /// What consumers were warned of.
+    pub(super) warned: Arc<Mutex<HashMap<SourceKey, Warned>>>,
+}
+
+/// Which orders are looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// A part of their workspace, namespace or name.
+    pub text: String,
+    /// Whether only those that have stopped on their way.
+    pub stopped: bool,
+    /// Only those that have stopped for this reason, if it is not empty.
+    pub reason: String,
 }
 
 impl Orders {
@@ -76,6 +102,8 @@ pub(crate) struct OrderProgress {
     pub copy: Option<ObjectSummary>,
     /// Objects that came along from the service.
     pub related: Vec<String>,
+    /// Where and why it stopped, if it did.
+    pub stopped: Option<Failure>,
 }
 
 /// What is shown of one object.
@@ -104,26 +132,88 @@ impl Orders {
         self.consumers.cluster(cluster).ok()?.path().map(|path| path.to_string())
     }
 
-    /// Objects whose workspace, namespace or name contains a text, at most `most` of them.
-    pub fn find(&self, text: &str, most: usize) -> Vec<(SourceKey, OrderProgress)> {
-        let mut found: Vec<_> =
-            self.sources.list_all().into_iter().filter(|(key, _)| self.is_about(key, text)).collect();
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        found.truncate(most);
-        let each = found.iter().map(|(key, source)| {
-            let key = source_key(key);
-            let progress = self.progress(&key, source);
-            (key, progress)
+    /// How many orders are wanted, and the first `most` of them.
+    pub fn find(&self, wanted: &Wanted, most: usize) -> (usize, Vec<(SourceKey, OrderProgress)>) {
+        let stopped = wanted.stopped || !wanted.reason.is_empty();
+        let keys: BTreeSet<SourceKey> = if stopped {
+            let warned = self.warned.lock().keys().cloned().collect::<Vec<_>>();
+            self.failing.keys().into_iter().chain(warned).collect()
+        } else {
+            self.sources.list_all().iter().map(|(key, _)| source_key(key)).collect()
+        };
+        let is_wanted = |key: &SourceKey| {
+            let why = || self.failing.get(key).map_or(NOT_PLACED.to_owned(), |failure| failure.reason);
+            (wanted.reason.is_empty() || wanted.reason == why()) && self.is_about(key, &wanted.text)
+        };
+        let mut found: Vec<SourceKey> = keys.into_iter().filter(is_wanted).collect();
+        // Whoever names an order wants no other one whose name begins the same.
+        if let Some(exact) = found.iter().find(|key| self.names(key).contains(&wanted.text)).cloned() {
+            found = vec![exact];
+        }
+        let first = found.iter().take(most).filter_map(|key| {
+            let source = self.sources.get(&key.cluster, &key.namespace, &key.name)?;
+            Some((key.clone(), self.progress(key, &source)))
         });
-        each.collect()
+        (found.len(), first.collect())
     }
 
-    fn is_about(&self, key: &Key, text: &str) -> bool {
-        key.to_string().contains(text) || self.path(&key.cluster).is_some_and(|path| path.contains(text))
+    fn is_about(&self, key: &SourceKey, text: &str) -> bool {
+        text.is_empty() || self.names(key).iter().any(|name| name.contains(text))
+    }
+
+    /// An order with the logical cluster of its workspace, and with the path of that, if it is known.
+    fn names(&self, key: &SourceKey) -> Vec<String> {
+        let below = |workspace: &str| format!("{workspace}/{}/{}", key.namespace, key.name);
+        [Some(below(&key.cluster)), self.path(&key.cluster).map(|path| below(&path))].into_iter().flatten().collect()
+    }
+
+    /// How an order and its copy differ; nothing if one of them does not exist.
+    pub fn compare(&self, key: &SourceKey) -> Option<Comparison> {
+        let source = self.sources.get(&key.cluster, &key.namespace, &key.name)?.value();
+        let rules = self.rules.borrow().clone();
+        let copy = copies::of(&self.copies, key, &rules.remote.resource()).first()?.value();
+        Some(compare(&rules, &source, &copy))
+    }
+
+    /// An order as people know it: by the path of its workspace, if that is known.
+    pub fn shown(&self, key: &SourceKey) -> String {
+        self.names(key).pop().unwrap_or_default()
+    }
+
+    /// How many orders fail.
+    pub fn failing(&self) -> usize {
+        self.failing.len()
+    }
+
+    /// Why orders have stopped, reason by reason: one order each, and how many there are.
+    pub fn reasons(&self) -> Vec<(SourceKey, Failure, usize)> {
+        let mut reasons = self.failing.reasons();
+        let warned = self.warned.lock();
+        let mut refused: Vec<_> = warned.iter().filter(|(key, _)| self.failing.get(key).is_none()).collect();
+        refused.sort_unstable_by_key(|(key, _)| *key);
+        if let Some((key, warned)) = refused.first() {
+            reasons.push(((*key).clone(), not_placed(NOT_PLACED, &warned.message), refused.len()));
+        }
+        reasons.sort_unstable_by(|(_, a, _), (_, b, _)| a.reason.cmp(&b.reason));
+        reasons
+    }
+
+    /// Where and why an order has stopped, if it has.
+    fn stopped(&self, key: &SourceKey, source: &Value, rules: &Rules) -> Option<Failure> {
+        if let Some(failure) = self.failing.get(key) {
+            return Some(failure);
+        }
+        if let Some(warned) = self.warned.lock().get(key) {
+            return Some(not_placed(NOT_PLACED, &warned.message));
+        }
+        let namespace = self.namespaces.as_ref().and_then(|known| known.get(&key.cluster, "", &key.namespace));
+        let selected = rules.selects(source, namespace.map(|namespace| namespace.value()).as_ref());
+        let out = || not_placed(NOT_SELECTED, "spec.filter of the PublishedResource does not select it");
+        (selected == Selection::Out).then(out)
     }
 
     fn progress(&self, key: &SourceKey, source: &Arc<Object>) -> OrderProgress {
-        let value = source.value();
+        let (value, rules) = (source.value(), self.rules.borrow().clone());
         let metadata = &value["metadata"];
         let annotations = metadata["annotations"].as_object();
         let related = annotations.into_iter().flatten().filter_map(|(name, text)| {
@@ -138,9 +228,26 @@ impl Orders {
             source: summary(source, &value),
             held: metadata["finalizers"].as_array().is_some_and(|all| all.iter().any(|one| one == FINALIZER)),
             has_status: value["status"].as_object().is_some_and(|status| !status.is_empty()),
-            copy: copies::of(&self.copies, key, &self.resource).first().map(|copy| summary(copy, &copy.value())),
+            copy: copies::of(&self.copies, key, &rules.remote.resource())
+                .first()
+                .map(|copy| summary(copy, &copy.value())),
             related: related.collect(),
+            stopped: self.stopped(key, &value, &rules),
         }
+    }
+}
+
+/// An order that is not placed although nothing fails. Since when is not known.
+fn not_placed(reason: &str, message: &str) -> Failure {
+    Failure {
+        station: Station::Copy,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        lasts: true,
+        since: String::new(),
+        at: String::new(),
+        times: 0,
+        fix: fix(reason),
     }
 }
 

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 use super::context::Context;
+use super::failing::{Failing, Failure, Warned};
 use super::fleet::Fleets;
 use super::places::Places;
 use super::reach::Reach;
@@ -19,15 +20,6 @@ use super::uses::SecretUses;
 use crate::decide::{ObjectAddress, OtherUser, Record};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
-
-/// What a consumer was warned of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Warned {
-    /// In these words.
-    pub message: String,
-    /// Whether another object has the name of the copy.
-    pub taken: bool,
-}
 
 /// The caches of one PublishedResource.
 pub(super) struct Stores {
@@ -62,9 +54,9 @@ pub(super) struct Shared {
     /// Sources that do not exist although they have copies.
     orphaned: Mutex<HashSet<SourceKey>>,
     /// Objects whose last reconcile failed.
-    failing: Mutex<HashSet<SourceKey>>,
+    pub failing: Arc<Failing>,
     /// What consumers were warned of that will not end by itself soon.
-    warned: Mutex<HashMap<SourceKey, Warned>>,
+    pub warned: Arc<Mutex<HashMap<SourceKey, Warned>>>,
     rules: watch::Sender<Arc<Rules>>,
     requeued: mpsc::UnboundedSender<SourceKey>,
 }
@@ -94,8 +86,8 @@ impl Shared {
             losses: Mutex::default(),
             released: Mutex::default(),
             orphaned: Mutex::default(),
-            failing: Mutex::default(),
-            warned: Mutex::default(),
+            failing: Arc::default(),
+            warned: Arc::default(),
             rules: watch::Sender::new(rules),
             requeued,
         }
@@ -120,11 +112,6 @@ impl Shared {
     pub fn requeue(&self, key: SourceKey) {
         // Nobody listens any more when the syncer has stopped.
         let _ = self.requeued.send(key);
-    }
-
-    /// Objects whose last reconcile failed.
-    pub fn failing(&self) -> Vec<SourceKey> {
-        self.failing.lock().iter().cloned().collect()
     }
 
     /// Whether an object was released.
@@ -154,18 +141,14 @@ impl Shared {
         };
     }
 
-    /// Notes whether the reconcile of an object failed, and if so, whether for want of a right: then somebody finds out which one.
-    pub fn note_failure(&self, key: &SourceKey, forbidden: Option<bool>) {
-        match forbidden {
-            Some(forbidden) => {
-                if forbidden {
-                    // Nobody listens where plans are only recorded.
-                    let _ = self.context.refused.send(self.rules().name.clone());
-                }
-                self.failing.lock().insert(key.clone());
-            }
-            None => drop(self.failing.lock().remove(key)),
+    /// Notes that the reconcile of an object failed, and returns how it failed before, if it did. If it was for want of a right, somebody
+    /// finds out which one.
+    pub fn note_failure(&self, key: &SourceKey, failure: Failure, forbidden: bool) -> Option<Failure> {
+        if forbidden {
+            // Nobody listens where plans are only recorded.
+            let _ = self.context.refused.send(self.rules().name.clone());
         }
+        self.failing.note(key, failure)
     }
 
     /// How many copies have no source.

@@ -123,8 +123,11 @@ impl Syncer {
         let orders = Orders {
             sources: sources.clone(),
             copies: placed.clone(),
-            resource: rules_resource.clone(),
+            namespaces: shared.consumer_namespaces.clone(),
             consumers: fleets.consumers.clone(),
+            rules: shared.rules_changes(),
+            failing: shared.failing.clone(),
+            warned: shared.warned.clone(),
         };
         context.orders.add(&name, orders);
         let shown = context.metrics.show(move |page| {
@@ -175,7 +178,7 @@ impl Syncer {
 
     /// Requeues what failed, without waiting for the end of its pause.
     pub fn retry_failing(&self) {
-        for key in self.shared.failing() {
+        for key in self.shared.failing.keys() {
             self.shared.requeue(key);
         }
     }

@@ -61,6 +61,16 @@ Examples:
       with flags from a file: namespace: kcp-system, kcp-kubeconfig: kcp.kubeconfig, …
   carrick doctor … -o json | jq '.findings[] | select(.severity == \"red\")'";
 
+/// Prints what another command has to say about an agent; fails only if something does not work.
+pub async fn report_on(flags: &AgentFlags) -> anyhow::Result<ExitCode> {
+    let agent = flags.identify().await?;
+    let facts = waiting("asking both servers", Box::pin(gather::gather(&agent, Duration::from_secs(10)))).await;
+    let report = Report::new(&facts);
+    // If the reader has closed the pipe, there is nobody to print for.
+    let _ = std::io::stdout().lock().write_all(report.text(colours()).as_bytes());
+    Ok(if report.is_broken() { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);

@@ -12,6 +12,7 @@
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
 pub(crate) mod files;
+pub(crate) mod flags;
 mod mesh;
 mod notes;
 pub(crate) mod offer;
@@ -29,6 +30,7 @@ use serde_json::Value;
 
 use crate::logs;
 use crate::ui::Ui;
+use flags::OfferFlags;
 use offer::{Choices, Offer};
 
 /// Write all manifests that are needed to offer a kind in kcp, commented and ready to apply.
@@ -39,36 +41,14 @@ use offer::{Choices, Offer};
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["crd", "from_cluster", "agent_crd"])))]
 pub struct Args {
-    /// CRD of the kind to offer, in YAML or JSON: a file, a folder of files, or - for standard input; may be repeated
-    #[arg(long, value_name = "FILE")]
-    crd: Vec<PathBuf>,
-    /// Kind to offer, as the service cluster knows it: <group>/<Kind>, or <Kind> for the core group
-    #[arg(long, value_name = "GROUP/KIND")]
-    from_cluster: Option<String>,
+    #[command(flatten)]
+    offer: OfferFlags,
     /// Only print the CRD of PublishedResources, which the agent needs on the service cluster
     #[arg(long)]
     agent_crd: bool,
-    /// Kubeconfig of the service cluster, for --from-cluster; by default $KUBECONFIG, or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
     /// Folder to write to; must not exist yet. Several kinds get a folder each in it [default: ./<plural>.<group>]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// API group in kcp [default: that of the CRD]
-    #[arg(long, value_name = "NAME")]
-    group: Option<String>,
-    /// Name of the APIExport, and of its slice [default: the API group]
-    #[arg(long, value_name = "NAME")]
-    export: Option<String>,
-    /// Workspace of the provider, which holds the APIExport
-    #[arg(long, value_name = "PATH", default_value = "root:provider")]
-    workspace: String,
-    /// Namespace of the agent on the service cluster
-    #[arg(long, value_name = "NAME", default_value = "kcp-system")]
-    namespace: String,
-    /// Name of the agent, and of its ServiceAccount [default: <export>-syncagent]
-    #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
     /// The agent's user name in kcp
     #[arg(long, value_name = "NAME", default_value = "api-syncagent")]
     kcp_user: String,
@@ -90,24 +70,8 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         ui.line(serde_saphyr::to_string(&carrick_syncagent::api::crd())?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let choices = Choices {
-        group: args.group,
-        export: args.export,
-        workspace: args.workspace,
-        namespace: args.namespace,
-        agent: args.agent,
-        kcp_user: args.kcp_user,
-    };
-    choices.check()?;
-    let mut crds = Vec::new();
-    for path in &args.crd {
-        crds.extend(source::read(path)?);
-    }
-    if let Some(kind) = &args.from_cluster {
-        crds.push(source::ask(kind, args.kubeconfig.as_deref()).await?);
-    }
-    let offers: Vec<Offer> =
-        crds.iter().map(|crd| Offer::new(crd, choices.clone())).collect::<Result<_, _>>()?;
+    let choices = args.offer.choices(&args.kcp_user)?;
+    let offers = args.offer.offers(&choices).await?;
     distinct(&offers)?;
     let several = offers.len() > 1;
     let placed = |offer: Offer| {
@@ -136,7 +100,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     }
     let Some((first, _)) = offers.first() else { return Ok(ExitCode::SUCCESS) };
     ui.heading("Read the files, then say where your kubeconfigs are");
-    for line in steps::kubeconfigs(first, args.kubeconfig.as_deref()) {
+    for line in steps::kubeconfigs(first, args.offer.kubeconfig.as_deref()) {
         ui.command(&line);
     }
     ui.heading("and apply them, with the chart of this repository");
@@ -147,7 +111,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// Objects of several kinds are named after the plural, which two of them must not share.
-fn distinct(offers: &[Offer]) -> anyhow::Result<()> {
+pub(crate) fn distinct(offers: &[Offer]) -> anyhow::Result<()> {
     let mut known: BTreeMap<&str, String> = BTreeMap::new();
     for offer in offers {
         let name = offer.crd_name();

@@ -49,6 +49,11 @@ impl Report {
         Self { severity, findings, skipped }
     }
 
+    /// Whether something does not work.
+    pub fn is_broken(&self) -> bool {
+        self.severity == Severity::Red
+    }
+
     /// 0, 1 or 2, from green to red.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.severity {

@@ -3,6 +3,7 @@
 //! ```text
 //!  CRDs, PublishedResources ──▶ plan   pure: every object, and where it belongs
 //!                                 ├─ target  creates, changes or deletes one of them
+//!                                 ├─ mesh    what Platform Mesh needs elsewhere
 //!                                 ├─ login   the agent's kubeconfig, with a token of a ServiceAccount in the workspace
 //!                                 ├─ undo    takes away what was made, unless somebody uses it
 //!                                 └─ doctor  checks all of it with the agent's eyes
@@ -11,24 +12,28 @@
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
 mod login;
+mod mesh;
 mod plan;
 mod target;
 mod undo;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use carrick_client::kube::config::Cluster;
 use carrick_client::{Client, Overrides, Server};
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
 use crate::agent_flags::AgentFlags;
 use crate::init::flags::OfferFlags;
+use crate::init::offer::Choices;
 use crate::ui::{Done, Failed, Step, Ui};
 use crate::{doctor, kubeconfig, logs, withdraw, workspaces};
 use login::Login;
-use plan::{Plan, Side};
+use mesh::MeshFlags;
+use plan::{Plan, Side, Wanted};
 use target::{Change, Target};
 
 /// Set up a provider in kcp.
@@ -73,9 +78,8 @@ struct UpArgs {
     /// Address that the agent uses instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
     #[arg(long, value_name = "OVERRIDES")]
     apiexport_hostport_override: Vec<String>,
-    /// Also create what Platform Mesh's portal shows: a ProviderMetadata and a ContentConfiguration for each kind
-    #[arg(long)]
-    platform_mesh: bool,
+    #[command(flatten)]
+    mesh: MeshFlags,
     /// File to write the values for the Helm chart to
     #[arg(long, value_name = "FILE")]
     values: Option<PathBuf>,
@@ -116,18 +120,20 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         text.parse::<carrick_client::HostPortOverride>()
             .map_err(|problem| anyhow::anyhow!("invalid --apiexport-hostport-override {text:?}: {problem}"))?;
     }
-    let plan = plan(&args).await?;
+    args.mesh.check()?;
+    let kcp = KcpLogin::read(&args.kcp_kubeconfig)?;
+    let plan = plan(&args, &kcp.server).await?;
     if args.output == Some(Output::Yaml) {
         ui.line(plan.yaml()?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let setup = Setup::new(&args, plan)?;
+    let setup = Setup::new(&args, plan, kcp)?;
     let ended = if args.undo {
         undo::undo(&ui, &setup, args.force).await?
     } else if args.dry_run {
         setup.preview(&ui).await?
     } else {
-        up(&ui, &setup, &args).await
+        up(&ui, setup, &args).await
     };
     match ended {
         Ok(code) => Ok(code),
@@ -137,7 +143,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// Everything that is wanted.
-async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
+async fn plan(args: &UpArgs, kcp: &Server) -> anyhow::Result<Plan> {
     let choices = args.offer.choices("system:serviceaccount")?;
     let offers = args.offer.offers(&choices).await?;
     crate::init::distinct(&offers)?;
@@ -148,28 +154,56 @@ async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
             published.push(plan::Own::look_up(pr, args.offer.kubeconfig.as_deref(), &choices).await?);
         }
     }
-    Plan::new(&offers, &published, &choices, args.platform_mesh)
+    let mut plan = Plan::new(&offers, &published, &choices, args.mesh.platform_mesh)?;
+    if let Some(home) = &args.mesh.provider_in {
+        // Its name follows from that of the export, which is known only now.
+        let workspace = mesh::workspace_of(kcp, home, &plan.export).await?;
+        plan = Plan::new(&offers, &published, &Choices { workspace, ..choices }, true)?;
+    }
+    plan.elsewhere = mesh::elsewhere(&args.mesh, &plan.export, &plan.choices.workspace);
+    Ok(plan)
 }
 
 /// Both servers, and what is wanted there.
 struct Setup {
     plan: Plan,
-    kcp: Server,
-    kcp_file: PathBuf,
+    kcp: KcpLogin,
     service: Target,
     workspace: Target,
 }
 
-impl Setup {
-    fn new(args: &UpArgs, plan: Plan) -> anyhow::Result<Self> {
-        let kcp = Server::from_kubeconfig(&args.kcp_kubeconfig, &Overrides::default())
+/// A login at kcp.
+struct KcpLogin {
+    server: Server,
+    /// The cluster in its kubeconfig, for that of the agent.
+    cluster: Cluster,
+}
+
+impl KcpLogin {
+    fn read(file: &Path) -> anyhow::Result<Self> {
+        let server = Server::from_kubeconfig(file, &Overrides::default())
             .context("the login at kcp cannot be used; name another kubeconfig with --kcp-kubeconfig")?;
+        Ok(Self { server, cluster: login::cluster_of(file)? })
+    }
+
+    /// The login that a kubeconfig gives.
+    fn of(text: &str) -> anyhow::Result<Self> {
+        let file = kubeconfig::Temporary::new(text.as_bytes())?;
+        Ok(Self { server: Server::from_kubeconfig_yaml(text)?, cluster: login::cluster_of(file.path())? })
+    }
+
+    fn workspace(&self, path: &str) -> Target {
+        Target::new(self.server.at_path(&format!("/clusters/{path}")), format!("workspace {path}"))
+    }
+}
+
+impl Setup {
+    fn new(args: &UpArgs, plan: Plan, kcp: KcpLogin) -> anyhow::Result<Self> {
         let service = Server::infer(args.offer.kubeconfig.as_deref(), &Overrides::default())
             .context("the service cluster cannot be found; name its kubeconfig with --kubeconfig")?;
-        let path = &plan.choices.workspace;
-        let workspace = Target::new(kcp.at_path(&format!("/clusters/{path}")), format!("workspace {path}"));
+        let workspace = kcp.workspace(&plan.choices.workspace);
         let service = Target::new(service.client(), format!("the service cluster {}", service.url()));
-        Ok(Self { plan, kcp, kcp_file: args.kcp_kubeconfig.clone(), service, workspace })
+        Ok(Self { plan, kcp, service, workspace })
     }
 
     fn target(&self, side: Side) -> &Target {
@@ -182,7 +216,7 @@ impl Setup {
     /// What would be done.
     async fn preview(&self, ui: &Ui) -> anyhow::Result<Result<ExitCode, Failed>> {
         let path = &self.plan.choices.workspace;
-        let exists = workspaces::exists(&self.kcp, path).await?;
+        let exists = workspaces::exists(&self.kcp.server, path).await?;
         ui.line(format_args!("{} workspace {path}", if exists { "unchanged" } else { "create   " }));
         for wanted in &self.plan.objects {
             let target = self.target(wanted.side);
@@ -191,6 +225,10 @@ impl Setup {
                 _ => target.compare(wanted).await?,
             };
             ui.line(format_args!("{change} {} {}", wanted.shown(), wanted.side.shown()));
+        }
+        for (path, wanted) in &self.plan.elsewhere {
+            let change = self.kcp.workspace(path).compare(wanted).await?;
+            ui.line(format_args!("{change} {} in workspace {path}", wanted.shown()));
         }
         ui.line(format_args!(
             "renew     Secret {}/{} on the service cluster, with the agent's kubeconfig",
@@ -201,8 +239,29 @@ impl Setup {
 }
 
 /// Creates and changes whatever differs, then looks at it with the doctor's eyes.
-async fn up(ui: &Ui, setup: &Setup, args: &UpArgs) -> Result<ExitCode, Failed> {
-    let Setup { plan, kcp, .. } = setup;
+async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed> {
+    let platform = args.mesh.provider_in.as_deref().map(|home| setup.kcp.workspace(home));
+    let policies: Vec<(Target, Wanted)> = setup
+        .plan
+        .elsewhere
+        .iter()
+        .filter(|(_, wanted)| wanted.text("/kind") != "Provider")
+        .map(|(path, wanted)| (setup.kcp.workspace(path), wanted.clone()))
+        .collect();
+    if let Some(home) = platform {
+        let step = Step::new("the Provider of Platform Mesh", "a Provider that is Ready")
+            .hint(format!("bind providers.platform-mesh.io in {}", home.name));
+        let export = setup.plan.export.clone();
+        let kcp = ui.step(step, async |seen| {
+            let (change, text) = mesh::login(&home, &export, seen).await?;
+            let told = format!("{change} {} in {}, which is Ready", mesh::provider(&export).shown(), home.name);
+            Ok(Done::new(told).with(KcpLogin::of(&text)?))
+        });
+        setup.kcp = kcp.await?;
+        setup.workspace = setup.kcp.workspace(&setup.plan.choices.workspace);
+    }
+    let setup = &setup;
+    let (plan, kcp) = (&setup.plan, &setup.kcp.server);
     let path = &plan.choices.workspace;
     let step = Step::new(format!("workspace {path}"), "the workspace is Ready")
         .hint("a login that may create workspaces in its parent, or administer the workspace itself");
@@ -230,6 +289,16 @@ async fn up(ui: &Ui, setup: &Setup, args: &UpArgs) -> Result<ExitCode, Failed> {
             }
             let changed = lines.len();
             Ok(Done::new(format!("{} objects {what}, {changed} of them new or changed", wanted.len())).details(lines))
+        })
+        .await?;
+    }
+    if !policies.is_empty() {
+        ui.step(Step::new("who may bind, on Platform Mesh", "an APIExportPolicy"), async |seen| {
+            let mut lines = Vec::new();
+            for (target, wanted) in &policies {
+                lines.push(format!("{} {} in {}", target.ensure(wanted, seen).await?, wanted.shown(), target.name));
+            }
+            Ok(Done::new("the policies of Platform Mesh are there").details(lines))
         })
         .await?;
     }

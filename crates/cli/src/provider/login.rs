@@ -45,7 +45,7 @@ impl Login {
         }
         let now = Timestamp::now();
         let path = &plan.choices.workspace;
-        let here = at_workspace(setup.kcp.url(), path);
+        let here = at_workspace(setup.kcp.server.url(), path);
         let there = server.map_or_else(|| here.clone(), |server| at_workspace(server, path));
         let known = known.as_ref().and_then(token_of).filter(|token| keeps(token, now));
         let is_new = known.is_none();
@@ -53,13 +53,13 @@ impl Login {
             Some(token) => token,
             None => request(setup, duration).await?,
         };
-        let template = cluster_of(&setup.kcp_file)?;
-        let text = kubeconfig(&template, &there, &token)?;
+        let template = &setup.kcp.cluster;
+        let text = kubeconfig(template, &there, &token)?;
         let object = secret_with(&plan.choices.namespace, &plan.secret, &text);
         let change = setup.service.ensure(&Wanted { side: Side::Service, object }, seen).await?;
         let (_, until) = lifetime(&token).context("kcp has given a token that says nothing about its end")?;
         Ok(Self {
-            kubeconfig_from_here: kubeconfig(&template, &here, &token)?,
+            kubeconfig_from_here: kubeconfig(template, &here, &token)?,
             until,
             is_new: is_new || change == Change::Create,
         })
@@ -135,7 +135,7 @@ fn at_workspace(url: &str, path: &str) -> String {
 }
 
 /// The cluster of the current context of a kubeconfig, with its CA inside.
-fn cluster_of(file: &Path) -> anyhow::Result<Cluster> {
+pub fn cluster_of(file: &Path) -> anyhow::Result<Cluster> {
     let place = file.display();
     let read = Kubeconfig::read_from(file).with_context(|| format!("cannot read {place}"))?;
     let current = read.current_context.with_context(|| format!("{place} has no current context"))?;

@@ -13,6 +13,7 @@ use carrick_syncagent::rules::rights::{self, NeededRight};
 use carrick_syncagent::toolkit;
 use serde_json::{Value, json};
 
+use super::mesh::Elsewhere;
 use crate::init::files;
 use crate::init::offer::{Choices, Offer};
 
@@ -69,6 +70,11 @@ impl Wanted {
     pub fn api(&self) -> (&str, &str) {
         let api = self.text("/apiVersion");
         api.split_once('/').unwrap_or(("", api))
+    }
+
+    /// Whether people complete it after it was created, so that it is never changed again.
+    pub fn is_draft(&self) -> bool {
+        self.api().0 == "ui.platform-mesh.io"
     }
 
     /// Kind, namespace and name.
@@ -134,6 +140,8 @@ pub struct Plan {
     pub secret: String,
     /// The objects, in the order in which they can be created.
     pub objects: Vec<Wanted>,
+    /// Objects in other workspaces, which Platform Mesh wants.
+    pub elsewhere: Vec<Elsewhere>,
 }
 
 impl Plan {
@@ -180,17 +188,22 @@ impl Plan {
         });
         push(&mut objects, Side::Workspace, account);
         let secret = format!("{}-kcp", agent.replace('.', "-"));
-        Ok(Self { choices, export, agent, secret, objects })
+        Ok(Self { choices, export, agent, secret, objects, elsewhere: Vec::new() })
     }
 
     /// All objects, as kubectl takes them.
     pub fn yaml(&self) -> anyhow::Result<String> {
         let mut text = String::new();
         let workspace = format!("in workspace {}", self.choices.workspace);
-        for Wanted { side, object } in &self.objects {
-            let place = if *side == Side::Service { "on the service cluster" } else { workspace.as_str() };
+        let own = self.objects.iter().map(|wanted| match wanted.side {
+            Side::Service => ("on the service cluster".to_owned(), wanted),
+            Side::Workspace => (workspace.clone(), wanted),
+        });
+        let others = self.elsewhere.iter().map(|(path, wanted)| (format!("in workspace {path}"), wanted));
+        for (place, wanted) in own.chain(others) {
+            let object = serde_saphyr::to_string(&wanted.object)?;
             // Writing to a String cannot fail.
-            let _ = write!(text, "---\n# {place}\n{}\n", serde_saphyr::to_string(object)?.trim_end());
+            let _ = write!(text, "---\n# {place}\n{}\n", object.trim_end());
         }
         Ok(text)
     }

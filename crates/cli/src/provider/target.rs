@@ -69,7 +69,7 @@ impl Target {
     pub async fn compare(&self, wanted: &Wanted) -> anyhow::Result<Change> {
         Ok(match self.get(wanted).await? {
             None => Change::Create,
-            Some(now) if difference(&now, &wanted.object).is_none() => Change::None,
+            Some(now) if wanted.is_draft() || difference(&now, &wanted.object).is_none() => Change::None,
             Some(_) => Change::Update,
         })
     }
@@ -99,7 +99,8 @@ impl Target {
             self.client.create(&resource, namespace(wanted), &object).await.with_context(|| what("create"))?;
             return Ok(Change::Create);
         };
-        let Some(patch) = difference(&now, &wanted.object) else { return Ok(Change::None) };
+        let patch = if wanted.is_draft() { None } else { difference(&now, &wanted.object) };
+        let Some(patch) = patch else { return Ok(Change::None) };
         self.client.merge_patch(&resource, namespace(wanted), name, &patch).await.with_context(|| what("change"))?;
         Ok(Change::Update)
     }

@@ -16,7 +16,7 @@ use crate::workspaces;
 /// Deletes everything that bears the label of this command, the last first.
 pub async fn undo(ui: &Ui, setup: &Setup, force: bool) -> anyhow::Result<Result<ExitCode, Failed>> {
     let path = &setup.plan.choices.workspace;
-    let exists = workspaces::exists(&setup.kcp, path).await?;
+    let exists = workspaces::exists(&setup.kcp.server, path).await?;
     if exists && !force {
         let users = bindings(setup).await?;
         if !users.is_empty() {
@@ -55,8 +55,20 @@ async fn take_away(ui: &Ui, setup: &Setup, exists: bool) -> Result<ExitCode, Fai
         })
         .await?;
     }
+    if !plan.elsewhere.is_empty() {
+        ui.step(Step::new("objects of Platform Mesh", "all that was made is gone"), async |seen| {
+            let mut lines = Vec::new();
+            for (path, wanted) in plan.elsewhere.iter().rev() {
+                if setup.kcp.workspace(path).remove(wanted, seen).await? {
+                    lines.push(format!("deleted   {} in workspace {path}", wanted.shown()));
+                }
+            }
+            Ok(Done::new("took away what was made for Platform Mesh").details(lines))
+        })
+        .await?;
+    }
     ui.step(Step::new(format!("workspace {path}"), "the workspace is gone, if it was made"), async |_| {
-        let gone = workspaces::remove_marked(&setup.kcp, path, plan::mark()).await?;
+        let gone = workspaces::remove_marked(&setup.kcp.server, path, plan::mark()).await?;
         Ok(Done::new(if gone.is_empty() {
             format!("workspace {path} stays: it was there before, or others use it")
         } else {
@@ -98,7 +110,7 @@ async fn bindings(setup: &Setup) -> anyhow::Result<Vec<String>> {
         .with_context(|| format!("cannot read APIExportEndpointSlice {export} in {}", setup.workspace.name))?;
     let mut users = Vec::new();
     for endpoint in slice.unwrap_or_default().status.endpoints {
-        let client = everywhere(&setup.kcp, &endpoint.url)?;
+        let client = everywhere(&setup.kcp.server, &endpoint.url)?;
         let found: Vec<ApiBinding> = client.list_kcp(&ListOptions::default()).await.with_context(|| {
             format!("cannot see who has bound the export at {}; with --force nobody is asked", endpoint.url)
         })?;

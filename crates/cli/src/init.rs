@@ -119,7 +119,9 @@ pub(crate) fn distinct(offers: &[Offer]) -> anyhow::Result<()> {
             if other == name {
                 anyhow::bail!("CRD {name} is there twice; give it once");
             }
-            anyhow::bail!("{other} and {name} share a plural name; run carrick init for each of them, with an --export of its own");
+            anyhow::bail!(
+                "{other} and {name} share a plural name; run carrick init for each of them, with an --export of its own"
+            );
         }
     }
     Ok(())

@@ -19,6 +19,7 @@ mod undo;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use carrick_client::kube::config::Cluster;
@@ -35,6 +36,9 @@ use login::Login;
 use mesh::MeshFlags;
 use plan::{Plan, Side, Wanted};
 use target::{Change, Target};
+
+/// Real servers take their time for new workspaces and kinds.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Set up a provider in kcp.
 #[derive(Debug, clap::Args)]
@@ -121,13 +125,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
             .map_err(|problem| anyhow::anyhow!("invalid --apiexport-hostport-override {text:?}: {problem}"))?;
     }
     args.mesh.check()?;
-    let kcp = KcpLogin::read(&args.kcp_kubeconfig)?;
-    let plan = plan(&args, &kcp.server).await?;
+    let plan = plan(&args).await?;
     if args.output == Some(Output::Yaml) {
         ui.line(plan.yaml()?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let setup = Setup::new(&args, plan, kcp)?;
+    let setup = Setup::new(&args, plan)?;
     let ended = if args.undo {
         undo::undo(&ui, &setup, args.force).await?
     } else if args.dry_run {
@@ -143,7 +146,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// Everything that is wanted.
-async fn plan(args: &UpArgs, kcp: &Server) -> anyhow::Result<Plan> {
+async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
     let choices = args.offer.choices("system:serviceaccount")?;
     let offers = args.offer.offers(&choices).await?;
     crate::init::distinct(&offers)?;
@@ -157,7 +160,8 @@ async fn plan(args: &UpArgs, kcp: &Server) -> anyhow::Result<Plan> {
     let mut plan = Plan::new(&offers, &published, &choices, args.mesh.platform_mesh)?;
     if let Some(home) = &args.mesh.provider_in {
         // Its name follows from that of the export, which is known only now.
-        let workspace = mesh::workspace_of(kcp, home, &plan.export).await?;
+        let kcp = KcpLogin::read(&args.kcp_kubeconfig)?.server;
+        let workspace = mesh::workspace_of(&kcp, home, &plan.export).await?;
         plan = Plan::new(&offers, &published, &Choices { workspace, ..choices }, true)?;
     }
     plan.elsewhere = mesh::elsewhere(&args.mesh, &plan.export, &plan.choices.workspace);
@@ -198,7 +202,8 @@ impl KcpLogin {
 }
 
 impl Setup {
-    fn new(args: &UpArgs, plan: Plan, kcp: KcpLogin) -> anyhow::Result<Self> {
+    fn new(args: &UpArgs, plan: Plan) -> anyhow::Result<Self> {
+        let kcp = KcpLogin::read(&args.kcp_kubeconfig)?;
         let service = Server::infer(args.offer.kubeconfig.as_deref(), &Overrides::default())
             .context("the service cluster cannot be found; name its kubeconfig with --kubeconfig")?;
         let workspace = kcp.workspace(&plan.choices.workspace);
@@ -250,7 +255,8 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
         .collect();
     if let Some(home) = platform {
         let step = Step::new("the Provider of Platform Mesh", "a Provider that is Ready")
-            .hint(format!("bind providers.platform-mesh.io in {}", home.name));
+            .hint(format!("bind providers.platform-mesh.io in {}", home.name))
+            .limit(PATIENCE);
         let export = setup.plan.export.clone();
         let kcp = ui.step(step, async |seen| {
             let (change, text) = mesh::login(&home, &export, seen).await?;
@@ -264,7 +270,8 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
     let (plan, kcp) = (&setup.plan, &setup.kcp.server);
     let path = &plan.choices.workspace;
     let step = Step::new(format!("workspace {path}"), "the workspace is Ready")
-        .hint("a login that may create workspaces in its parent, or administer the workspace itself");
+        .hint("a login that may create workspaces in its parent, or administer the workspace itself")
+        .limit(PATIENCE);
     ui.step(step, async |_| {
         let made = workspaces::ensure_marked(kcp, path, plan::mark()).await?;
         Ok(Done::new(if made.is_empty() {
@@ -277,7 +284,8 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
     for (side, what) in [(Side::Workspace, "in kcp"), (Side::Service, "on the service cluster")] {
         let target = setup.target(side);
         let step = Step::new(format!("objects {what}"), "all objects are there")
-            .hint(format!("a login that administers {}", target.name));
+            .hint(format!("a login that administers {}", target.name))
+            .limit(PATIENCE);
         ui.step(step, async |seen| {
             let mut lines = Vec::new();
             let wanted: Vec<_> = plan.objects.iter().filter(|wanted| wanted.side == side).collect();

@@ -68,8 +68,7 @@ async fn platform(admin: Server, mine: Client, kubeconfig: String) {
     let home: LogicalCluster = mine.get_kcp("cluster").await.unwrap().unwrap();
     let name = format!("example-com-{}", home.metadata.annotation("kcp.io/cluster").unwrap());
     let own = workspace(&admin, "root:providers", &name).await;
-    for (kind, plural) in
-        [("ProviderMetadata", "providermetadatas"), ("ContentConfiguration", "contentconfigurations")]
+    for (kind, plural) in [("ProviderMetadata", "providermetadatas"), ("ContentConfiguration", "contentconfigurations")]
     {
         own.create(&crds(), None, &crd("ui.platform-mesh.io", kind, plural, "v1alpha1")).await.unwrap();
     }
@@ -110,7 +109,8 @@ async fn platform_mesh_makes_the_workspace_and_gets_what_its_portal_shows() {
         ["--allow-path", ":root:orgs:*"],
     ];
     let up = async |more: &[&str]| {
-        let args: Vec<String> = args.iter().flatten().chain(["--platform-mesh"].iter()).chain(more).map(|it| (*it).to_owned()).collect();
+        let args: Vec<String> =
+            args.iter().flatten().chain(["--platform-mesh"].iter()).chain(more).map(|it| (*it).to_owned()).collect();
         let output = tokio::task::spawn_blocking(move || {
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             carrick(&args).output().unwrap()

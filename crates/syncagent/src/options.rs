@@ -250,6 +250,7 @@ impl Options {
 
     /// Reads both kubeconfigs and turns completed options into the agent's configuration.
     pub fn into_config(self) -> Result<AgentConfig, ConnectError> {
+        let endpoint_overrides = self.endpoint_overrides();
         let overrides = Overrides {
             host: non_empty(self.kubeconfig_host_override),
             ca_file: non_empty(self.kubeconfig_ca_file_override).map(PathBuf::from),
@@ -258,7 +259,7 @@ impl Options {
         let kubeconfig = non_empty(self.kubeconfig).map(PathBuf::from);
         let local = Server::infer(kubeconfig.as_deref(), &overrides)?;
         let kcp = Server::from_kubeconfig(self.kcp_kubeconfig.as_ref(), &Overrides::default())?;
-        kcp.redirect(self.endpoint_overrides());
+        kcp.redirect(endpoint_overrides);
         Ok(AgentConfig {
             local,
             kcp,

@@ -306,7 +306,9 @@ fn order_comment(offer: &Offer) -> String {
     let Offer { kind, plural, .. } = offer;
     let place = format!("# In a consumer's workspace, once {plural} are served there: ");
     let Some(problem) = offer.order().problem else { return format!("{place}a small order that the schema allows.\n") };
-    let mut text = format!("{place}an order to be completed.\n# The schema of {kind} refuses it as it is, and no other was found that it allows:\n");
+    let mut text = format!(
+        "{place}an order to be completed.\n# The schema of {kind} refuses it as it is, and no other was found that it allows:\n"
+    );
     for line in problem.lines() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "#   {line}");
@@ -397,7 +399,8 @@ mod tests {
     fn an_order_that_is_refused_says_so_in_the_words_of_the_validation() {
         let mut crd = bucket();
         let rules = json!([{ "rule": "false", "message": "never" }]);
-        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = rules;
+        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
+            rules;
         let offer = Offer::new(&crd, offer("example.com").choices).unwrap();
         let files = all(&offer).unwrap();
         let (_, text) = files.iter().find(|(name, _)| name.ends_with("2-order.yaml")).unwrap();

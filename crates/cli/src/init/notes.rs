@@ -32,7 +32,9 @@ pub fn notes(offer: &Offer) -> Vec<String> {
         ));
     }
     notes.extend(offer.order().problem.map(|problem| {
-        format!("no order was found that the schema of {kind} allows; change consumer-workspace/2-order.yaml: {problem}.")
+        format!(
+            "no order was found that the schema of {kind} allows; change consumer-workspace/2-order.yaml: {problem}."
+        )
     }));
     notes
 }
@@ -63,9 +65,12 @@ mod tests {
         let rules = json!([{ "rule": "false", "message": "never" }]);
         crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = rules;
         let notes = notes(&Offer::new(&crd, Choices::default()).unwrap()).join("\n");
-        for wanted in
-            ["Bucket v1 has no status subresource", "not offered: v1beta1.", "choose one of yours with --group", "never."]
-        {
+        for wanted in [
+            "Bucket v1 has no status subresource",
+            "not offered: v1beta1.",
+            "choose one of yours with --group",
+            "never.",
+        ] {
             assert!(notes.contains(wanted), "{wanted}: {notes}");
         }
     }

@@ -165,7 +165,8 @@ impl Offer {
             order["metadata"]["namespace"] = json!("default");
         }
         for (name, property) in self.schema["properties"].as_object().into_iter().flatten() {
-            let needed = self.schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name.as_str()));
+            let needed =
+                self.schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name.as_str()));
             if name == "spec" || (needed && !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str())) {
                 order[name] = sample(property);
             }

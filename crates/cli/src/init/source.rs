@@ -24,7 +24,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     }
     let entries = fs::read_dir(path).with_context(|| format!("cannot read the folder {place}"))?;
     let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    files.retain(|file| file.is_file() && file.extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known)));
+    files
+        .retain(|file| file.is_file() && file.extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known)));
     files.sort();
     ensure!(!files.is_empty(), "the folder {place} holds no file that ends in .{}", ENDINGS.join(", ."));
     let mut all = Vec::new();
@@ -106,7 +107,9 @@ mod tests {
         assert_eq!(crds(&mixed, "x").unwrap().len(), 2);
         let list = "kind: List\nitems:\n- {kind: CustomResourceDefinition}\n- {kind: Secret}\n";
         assert_eq!(crds(list, "x").unwrap().len(), 1);
-        for (text, wanted) in [("kind: Bucket\n", "x contains no CustomResourceDefinition but Bucket"), ("", "but nothing")] {
+        for (text, wanted) in
+            [("kind: Bucket\n", "x contains no CustomResourceDefinition but Bucket"), ("", "but nothing")]
+        {
             let error = crds(text, "x").unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");
         }

@@ -103,7 +103,8 @@ mod tests {
         let offer = |crd| Offer::new(&crd, Choices::default()).unwrap();
         let lines = commands(&[(offer(bucket()), PathBuf::from("a")), (offer(other), PathBuf::from("b"))]);
         let count = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
-        let counts = ["helm", "1-binding.yaml", "2-order.yaml", "/provider-workspace", "wait publishedresource"].map(count);
+        let counts =
+            ["helm", "1-binding.yaml", "2-order.yaml", "/provider-workspace", "wait publishedresource"].map(count);
         assert_eq!(counts, [1, 1, 2, 2, 2], "{lines:#?}");
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use carrick_client::Resource;
-use carrick_client::kube::config::{AuthInfo, Cluster, Context as NamedContext, Kubeconfig, NamedAuthInfo, NamedCluster};
+use carrick_client::kube::config::{Cluster, Kubeconfig};
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -153,36 +153,16 @@ pub fn cluster_of(file: &Path) -> anyhow::Result<Cluster> {
 
 /// A kubeconfig with one of everything.
 fn kubeconfig(cluster: &Cluster, server: &str, token: &str) -> anyhow::Result<String> {
-    let name = "kcp".to_owned();
     let cluster = Cluster { server: Some(server.to_owned()), ..cluster.clone() };
-    let made = Kubeconfig {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Config".to_owned()),
-        clusters: vec![NamedCluster { name: name.clone(), cluster: Some(cluster) }],
-        auth_infos: vec![NamedAuthInfo { name: "agent".to_owned(), auth_info: Some(AuthInfo::default()) }],
-        contexts: vec![carrick_client::kube::config::NamedContext {
-            name: name.clone(),
-            context: Some(NamedContext { cluster: name.clone(), user: Some("agent".to_owned()), ..NamedContext::default() }),
-        }],
-        current_context: Some(name),
-        ..Kubeconfig::default()
-    };
-    let mut value = serde_json::to_value(&made)?;
-    // Secrets are not serialized by their type.
-    value["users"][0]["user"] = json!({ "token": token });
-    drop_nulls(&mut value);
-    Ok(serde_saphyr::to_string(&value)?)
-}
-
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
+    let made = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "kcp", "cluster": cluster }],
+        "users": [{ "name": "agent", "user": { "token": token } }],
+        "contexts": [{ "name": "kcp", "context": { "cluster": "kcp", "user": "agent" } }],
+        "current-context": "kcp",
+    });
+    Ok(serde_saphyr::to_string(&made)?)
 }
 
 #[cfg(test)]
@@ -211,7 +191,10 @@ mod tests {
         let text = kubeconfig(&cluster, &server, "t").unwrap();
         let read = Kubeconfig::from_yaml(&text).unwrap();
         let found = read.clusters[0].cluster.as_ref().unwrap();
-        assert_eq!((found.server.as_deref(), found.certificate_authority_data.as_deref()), (Some(server.as_str()), Some("Q0E=")));
+        assert_eq!(
+            (found.server.as_deref(), found.certificate_authority_data.as_deref()),
+            (Some(server.as_str()), Some("Q0E="))
+        );
         assert_eq!(token_of(&secret_with("n", "s", &text)).as_deref(), Some("t"));
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use carrick_client::{Resource, Server};
 use carrick_kcp::core::v1alpha1::LogicalCluster;
 use data_encoding::BASE64;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::plan::{Side, Wanted};
 use super::target::{Change, Target};
@@ -41,7 +41,9 @@ impl MeshFlags {
         for path in &self.allow_path {
             let end = path.strip_suffix(":*").unwrap_or(path);
             if !end.strip_prefix(':').is_some_and(|end| carrick_kcp::path::check(end).is_ok()) {
-                bail!("--allow-path {path:?} is no path expression; write it as :root:orgs:acme, or :root:orgs:* for all");
+                bail!(
+                    "--allow-path {path:?} is no path expression; write it as :root:orgs:acme, or :root:orgs:* for all"
+                );
             }
         }
         for (flag, path) in [("--provider-in", self.provider_in.as_deref()), ("--policy-in", Some(&*self.policy_in))] {
@@ -158,12 +160,10 @@ mod tests {
     fn a_policy_names_the_export_and_its_workspace() {
         let all = elsewhere(&flags(&[":root:orgs:*"], "root:orgs"), "example.com", "root:providers:p");
         let shown: Vec<(&str, String)> = all.iter().map(|(path, wanted)| (path.as_str(), wanted.shown())).collect();
-        let wanted = [
-            ("root:mine", "Provider example-com".to_owned()),
-            ("root:orgs", "APIExportPolicy example.com".to_owned()),
-        ];
+        let wanted =
+            [("root:mine", "Provider example-com".to_owned()), ("root:orgs", "APIExportPolicy example.com".to_owned())];
         assert_eq!(shown, wanted);
-        let spec: &Value = &all[1].1.object["spec"];
+        let spec = &all[1].1.object["spec"];
         assert_eq!(spec["apiExportRef"], json!({ "name": "example.com", "clusterPath": "root:providers:p" }));
         assert_eq!(elsewhere(&flags(&[], "root:orgs"), "e", "w").len(), 1, "nobody is let in unless it is said");
     }

@@ -116,8 +116,7 @@ pub fn read_published(path: &Path) -> anyhow::Result<Vec<Value>> {
     let place = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
     let documents = carrick_json::yaml::values(&text).with_context(|| format!("{place} is not valid YAML"))?;
-    let found: Vec<Value> =
-        documents.into_iter().filter(|object| object["kind"] == "PublishedResource").collect();
+    let found: Vec<Value> = documents.into_iter().filter(|object| object["kind"] == "PublishedResource").collect();
     ensure!(!found.is_empty(), "{place} contains no PublishedResource; CRDs are given with --crd");
     for object in &found {
         ensure!(
@@ -367,7 +366,10 @@ mod tests {
             assert!(command.contains(wanted) && wanted.ends_with(value), "{pointer}: {command}");
         }
         let with_file = plan.helm(Some(Path::new("k")), Some(Path::new("v.yaml")), &[]);
-        assert_eq!(with_file, "helm --kubeconfig k upgrade --install storage charts/api-syncagent -n own --values v.yaml");
+        assert_eq!(
+            with_file,
+            "helm --kubeconfig k upgrade --install storage charts/api-syncagent -n own --values v.yaml"
+        );
     }
 
     #[test]

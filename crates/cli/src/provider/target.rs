@@ -172,9 +172,9 @@ fn is_alike(now: &Value, wanted: &Value) -> bool {
         (Value::Array(now), Value::Array(wanted)) => {
             now.len() == wanted.len() && now.iter().zip(wanted).all(|(now, wanted)| is_alike(now, wanted))
         }
-        (Value::Object(now), Value::Object(wanted)) => wanted.iter().all(|(key, value)| {
-            now.get(key).map_or_else(|| is_empty(value), |known| is_alike(known, value))
-        }),
+        (Value::Object(now), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, value)| now.get(key).map_or_else(|| is_empty(value), |known| is_alike(known, value))),
         _ => now == wanted,
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use carrick_client::{ListOptions, Resource};
 use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::plan::{Side, Wanted};
 use super::{Setup, everywhere, login, plan};
@@ -151,6 +151,8 @@ async fn refuse_running_agent(setup: &Setup) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -111,7 +111,10 @@ mod tests {
         assert_eq!(place.value(&object), Some(&json!("a")));
         assert_eq!(place.with(&object, json!("b")).unwrap(), json!({ "spec": { "ports": [{ "name": "b" }, {}] } }));
         assert_eq!(place.without(&object).unwrap(), json!({ "spec": { "ports": [{}, {}] } }));
-        assert_eq!(Place::parse("spec.ports[1]").without(&object).unwrap(), json!({ "spec": { "ports": [{ "name": "a" }] } }));
+        assert_eq!(
+            Place::parse("spec.ports[1]").without(&object).unwrap(),
+            json!({ "spec": { "ports": [{ "name": "a" }] } })
+        );
         assert_eq!(Place::parse("spec.new.x").with(&object, json!(1)).unwrap()["spec"]["new"], json!({ "x": 1 }));
         assert_eq!(Place::parse("spec.ports.x").with(&object, json!(1)), None);
         let mut place = Place::parse("spec[key]");

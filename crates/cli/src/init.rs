@@ -31,7 +31,7 @@ use serde_json::Value;
 use crate::logs;
 use crate::ui::Ui;
 use flags::OfferFlags;
-use offer::{Choices, Offer};
+use offer::{Choices, Offer, one_export};
 
 /// Write all manifests that are needed to offer a kind in kcp, commented and ready to apply.
 ///
@@ -72,6 +72,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     }
     let choices = args.offer.choices(&args.kcp_user)?;
     let offers = args.offer.offers(&choices).await?;
+    one_export(offers.iter())?;
     distinct(&offers)?;
     let several = offers.len() > 1;
     let placed = |offer: Offer| {

@@ -156,7 +156,7 @@ mod tests {
 
     /// The spec of the example for a schema of specs, starting with an empty one.
     fn spec(schema: &Value) -> Result<Value, NoExample> {
-        let whole = json!({ "type": "object", "properties": { "spec": schema } });
+        let whole = json!({ "type": "object", "required": ["spec"], "properties": { "spec": schema } });
         let seed = json!({ "apiVersion": "a/v1", "kind": "A", "metadata": { "name": "my-a" }, "spec": {} });
         let found = example(&whole, seed)?;
         assert_eq!(found["metadata"]["name"], "my-a");

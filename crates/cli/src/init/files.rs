@@ -401,6 +401,7 @@ mod tests {
         let rules = json!([{ "rule": "false", "message": "never" }]);
         crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
             rules;
+        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["required"] = json!(["spec"]);
         let offer = Offer::new(&crd, offer("example.com").choices).unwrap();
         let files = all(&offer).unwrap();
         let (_, text) = files.iter().find(|(name, _)| name.ends_with("2-order.yaml")).unwrap();

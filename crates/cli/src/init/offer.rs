@@ -1,5 +1,7 @@
 //! What is offered: the part of a CRD that the files need, and what the user chose. Pure.
 
+use std::collections::BTreeSet;
+
 use carrick_kcp::names::API_APPROVED_ANNOTATION;
 use carrick_kcp::path::is_label;
 use carrick_syncagent::options::default_agent_name;
@@ -184,6 +186,19 @@ impl Offer {
         let text = self.schema["description"].as_str().unwrap_or_default();
         let line = text.lines().next().unwrap_or_default().trim();
         if line.is_empty() { format!("{} as a service.", self.kind) } else { line.to_owned() }
+    }
+}
+
+/// The APIExport of all offers. Every agent publishes all that there is on its cluster, so two exports would both have all kinds.
+pub fn one_export<'a>(offers: impl Iterator<Item = &'a Offer>) -> anyhow::Result<&'a str> {
+    let exports: BTreeSet<&str> = offers.map(|offer| offer.export.as_str()).collect();
+    match exports.into_iter().collect::<Vec<_>>().as_slice() {
+        [] => anyhow::bail!("there is nothing to offer; give --crd or --from-cluster a kind"),
+        [one] => Ok(*one),
+        several => anyhow::bail!(
+            "the kinds are of several groups ({}); one agent serves one APIExport: name it with --export",
+            several.join(", ")
+        ),
     }
 }
 

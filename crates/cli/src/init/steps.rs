@@ -20,53 +20,38 @@ pub fn kubeconfigs(offer: &Offer, service: Option<&Path>) -> Vec<String> {
     lines.into_iter().map(|(name, file, what)| format!("{:<32} # {what}", format!("{name}={file}"))).collect()
 }
 
-/// What to type then. All offers were made with the same choices.
+/// What to type then. All offers were made with the same choices, and share an export.
 pub fn commands(offers: &[(Offer, PathBuf)]) -> Vec<String> {
+    let Some((Offer { export, agent, choices, .. }, first)) = offers.first() else { return Vec::new() };
+    // Defaults are left out. Services are named after the release, and their names cannot have dots.
+    let own = *agent == default_agent_name(export);
+    let (value, flag) =
+        if own { Default::default() } else { (format!(",agentName={agent}"), format!(" --agent-name {agent}")) };
+    let (release, namespace) = (agent.replace('.', "-"), &choices.namespace);
     let kubectl = |whom: &str, rest: String| format!("kubectl --kubeconfig ${whom} {rest}");
-    let mut lines = Vec::new();
     let apply = |whom: &str, folder: &Path, part: &str| kubectl(whom, format!("apply -f {}/{part}", folder.display()));
-    if let Some((_, folder)) = offers.first() {
-        lines.push(apply("service", folder, "service-cluster/1-agent-crd.yaml"));
-        let wait = "wait crd/publishedresources.syncagent.kcp.io --for=condition=Established";
-        lines.push(kubectl("service", wait.to_owned()));
-    }
-    lines.extend(offers.iter().map(|(_, folder)| apply("service", folder, "service-cluster")));
-    lines.extend(offers.iter().map(|(_, folder)| apply("provider", folder, "provider-workspace")));
-    // One agent for each export.
-    let mut exports: Vec<&(Offer, PathBuf)> = Vec::new();
-    for one in offers {
-        if !exports.iter().any(|(known, _)| known.export == one.0.export) {
-            exports.push(one);
-        }
-    }
-    for (Offer { export, agent, choices, .. }, _) in &exports {
-        // Defaults are left out. Services are named after the release, and their names cannot have dots.
-        let own = *agent == default_agent_name(export);
-        let value = if own { String::new() } else { format!(",agentName={agent}") };
-        let (release, namespace) = (agent.replace('.', "-"), &choices.namespace);
-        let secret = format!("create secret generic {release}-kcp -n {namespace} --from-file kubeconfig=$agent");
-        lines.push(kubectl("service", secret));
-        lines.push(format!(
-            "helm --kubeconfig $service install {release} charts/api-syncagent -n {namespace} --set apiExportEndpointSliceName={export},kcpKubeconfig={release}-kcp,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false{value}"
-        ));
-    }
+    let wait = |whom: &str, what: String| kubectl(whom, format!("wait {what} --timeout=2m"));
+    let each = |whom: &'static str, part: &'static str| offers.iter().map(move |(_, folder)| apply(whom, folder, part));
+    let mut lines = vec![
+        apply("service", first, "service-cluster/1-agent-crd.yaml"),
+        wait("service", "crd/publishedresources.syncagent.kcp.io --for=condition=Established".to_owned()),
+    ];
+    lines.extend(each("service", "service-cluster"));
+    lines.extend(each("provider", "provider-workspace"));
+    let secret = format!("create secret generic {release}-kcp -n {namespace} --from-file kubeconfig=$agent");
+    lines.push(kubectl("service", secret));
+    lines.push(format!(
+        "helm --kubeconfig $service install {release} charts/api-syncagent -n {namespace} --set apiExportEndpointSliceName={export},kcpKubeconfig={release}-kcp,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false{value}"
+    ));
     for (Offer { plural, .. }, _) in offers {
-        let wait = format!("wait publishedresource/{plural} --for=condition=ExportUpdated --timeout=2m");
-        lines.push(kubectl("service", wait));
+        lines.push(wait("service", format!("publishedresource/{plural} --for=condition=ExportUpdated")));
     }
-    for (Offer { export, .. }, folder) in &exports {
-        lines.push(apply("consumer", folder, "consumer-workspace/1-binding.yaml"));
-        lines.push(kubectl("consumer", format!("wait apibinding/{export} --for=condition=Ready")));
-    }
-    lines.extend(offers.iter().map(|(_, folder)| apply("consumer", folder, "consumer-workspace/2-order.yaml")));
-    for (Offer { export, agent, choices, .. }, _) in &exports {
-        let own = *agent == default_agent_name(export);
-        let flag = if own { String::new() } else { format!(" --agent-name {agent}") };
-        lines.push(format!(
-            "carrick doctor --kubeconfig $service --kcp-kubeconfig $agent --apiexportendpointslice-ref {export} --namespace {}{flag}",
-            choices.namespace
-        ));
-    }
+    lines.push(apply("consumer", first, "consumer-workspace/1-binding.yaml"));
+    lines.push(wait("consumer", format!("apibinding/{export} --for=condition=Ready")));
+    lines.extend(each("consumer", "consumer-workspace/2-order.yaml"));
+    lines.push(format!(
+        "carrick doctor --kubeconfig $service --kcp-kubeconfig $agent --apiexportendpointslice-ref {export} --namespace {namespace}{flag}"
+    ));
     lines
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use carrick_client::{Overrides, Server};
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::options::default_agent_name;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::mesh::Elsewhere;
 use crate::init::files;
-use crate::init::offer::{Choices, Offer};
+use crate::init::offer::{Choices, Offer, one_export};
 
 /// Namespace of the agent's ServiceAccount in the provider's workspace.
 pub const ACCOUNTS: &str = "default";
@@ -147,15 +147,7 @@ impl Plan {
     /// From offers that were made of CRDs, and from PublishedResources.
     pub fn new(offers: &[Offer], published: &[Own], choices: &Choices, mesh: bool) -> anyhow::Result<Self> {
         let all: Vec<&Offer> = offers.iter().chain(published.iter().map(|own| &own.offer)).collect();
-        let exports: BTreeSet<&str> = all.iter().map(|offer| offer.export.as_str()).collect();
-        let export = match exports.into_iter().collect::<Vec<_>>().as_slice() {
-            [] => bail!("there is nothing to offer; give --crd, --from-cluster or --published-resource"),
-            [one] => (*one).to_owned(),
-            several => bail!(
-                "the kinds are of several groups ({}); one agent serves one APIExport: name it with --export",
-                several.join(", ")
-            ),
-        };
+        let export = one_export(all.iter().copied())?.to_owned();
         let agent = choices.agent.clone().unwrap_or_else(|| default_agent_name(&export));
         let kcp_user = format!("system:serviceaccount:{ACCOUNTS}:{agent}");
         let choices = Choices { export: Some(export.clone()), agent: Some(agent.clone()), kcp_user, ..choices.clone() };

@@ -69,7 +69,9 @@ async fn take_away(ui: &Ui, setup: &Setup, exists: bool) -> Result<ExitCode, Fai
     }
     ui.step(Step::new(format!("workspace {path}"), "the workspace is gone, if it was made"), async |_| {
         let gone = workspaces::remove_marked(&setup.kcp.server, path, plan::mark()).await?;
-        Ok(Done::new(if gone.is_empty() {
+        Ok(Done::new(if !exists {
+            format!("there is no workspace {path}")
+        } else if gone.is_empty() {
             format!("workspace {path} stays: it was there before, or others use it")
         } else {
             format!("deleted workspace {}", gone.join(", "))

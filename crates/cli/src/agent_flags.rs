@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use carrick_syncagent::options::Options;
 use clap::Parser;
 
+use crate::kubeconfig::Temporary;
+
 /// Identifies an agent by the flags it is started with.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct AgentFlags {
@@ -38,6 +40,9 @@ pub struct AgentFlags {
     /// Label selector for PublishedResources; empty means all of them
     #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub published_resource_selector: String,
+    /// Address to use instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
+    #[arg(long, value_name = "OVERRIDES", help_heading = HEADING)]
+    pub apiexport_hostport_override: Vec<String>,
 }
 
 /// Where these flags are in --help.
@@ -51,7 +56,7 @@ pub struct Identified {
     /// Whether its name was given, and not derived from the slice.
     pub is_named: bool,
     /// The kubeconfig that was read from a Secret, as long as it is needed.
-    _kubeconfig: Option<deployment::SecretFile>,
+    _kubeconfig: Option<Temporary>,
 }
 
 impl AgentFlags {
@@ -89,7 +94,12 @@ impl AgentFlags {
             ("--agent-name", &self.agent_name),
             ("--published-resource-selector", &self.published_resource_selector),
         ];
-        flags.into_iter().filter(|(_, value)| !value.is_empty()).map(|(flag, value)| format!("{flag}={value}"))
+        let overrides = self.apiexport_hostport_override.iter().map(|value| ("--apiexport-hostport-override", value));
+        flags
+            .into_iter()
+            .chain(overrides)
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(flag, value)| format!("{flag}={value}"))
     }
 
     fn hint(&self) -> &'static str {
@@ -120,6 +130,9 @@ pub struct OptionalAgentFlags {
     /// Label selector for PublishedResources; empty means all of them
     #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
     published_resource_selector: String,
+    /// Address to use instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
+    #[arg(long, value_name = "OVERRIDES")]
+    apiexport_hostport_override: Vec<String>,
 }
 
 impl OptionalAgentFlags {
@@ -135,6 +148,7 @@ impl OptionalAgentFlags {
             // Nothing of the agent's own is read or written.
             namespace: "default".to_owned(),
             published_resource_selector: self.published_resource_selector.clone(),
+            apiexport_hostport_override: self.apiexport_hostport_override.clone(),
             ..AgentFlags::default()
         };
         parse(flags.given())?.complete().map_err(|problems| anyhow::anyhow!("{problems}"))

@@ -76,6 +76,15 @@ Examples:
 
 /// Where to read on, in the repository.
 const MORE: &str = "More: docs/doctor.md explains each check, docs/operations/troubleshooting.md goes from what you see to what to do.\n";
+/// Prints what another command has to say about an agent; fails only if something does not work.
+pub async fn report_on(flags: &AgentFlags) -> anyhow::Result<ExitCode> {
+    let agent = flags.identify().await?;
+    let facts = waiting("asking both servers", Box::pin(gather::gather(&agent, Duration::from_secs(10)))).await;
+    let report = Report::new(&facts);
+    // If the reader has closed the pipe, there is nobody to print for.
+    let _ = std::io::stdout().lock().write_all(report.text(colours()).as_bytes());
+    Ok(report.exit_code(false))
+}
 
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {

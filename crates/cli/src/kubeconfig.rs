@@ -23,6 +23,31 @@ pub fn folder(path: &Path) -> anyhow::Result<PathBuf> {
     fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
 }
 
+/// A file that only its owner may read, for programs that want one; dropping it removes it.
+#[derive(Debug)]
+pub struct Temporary(PathBuf);
+
+impl Temporary {
+    /// With that content.
+    pub fn new(content: &[u8]) -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("carrick-{}.kubeconfig", uuid::Uuid::new_v4().simple()));
+        write_bytes(&path, content)?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Only its owner can read it, should it stay.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 /// Writes a file that only its owner may read: kubeconfigs hold tokens.
 pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     write_bytes(path, text.as_bytes())

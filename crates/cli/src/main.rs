@@ -11,6 +11,7 @@
 //!        ├─ init    writes files that offer a kind in kcp
 //!        ├─ shell   completions and man pages
 //!        ├─ plane   serves an embedded kcp and a service cluster until stopped
+//!        ├─ provider sets up a provider in kcp: workspace, export, rights, the agent's login
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
 //!        ├─ withdraw takes a kind out of the export, on a date
@@ -32,6 +33,7 @@ mod init;
 mod kubeconfig;
 mod logs;
 mod plane;
+mod provider;
 mod shell;
 mod signals;
 mod toolkit;
@@ -63,6 +65,7 @@ Examples:
   carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
   carrick dev --crd buckets.yaml        your API, published and ordered, again at every change of the file
   carrick init --crd buckets.yaml       files that offer a kind in kcp, ready to apply
+  carrick provider up --help            all of it created in kcp and on your cluster, and checked
   carrick doctor --help                 what keeps the agent from working, and how to put it right
   carrick diff old.yaml new.yaml        what a changed CRD does to those who use it
   carrick explain --help                what would the agent do with an object, and why
@@ -85,6 +88,7 @@ enum Command {
     Init(init::Args),
     Man(shell::ManArgs),
     Plane(plane::Args),
+    Provider(provider::Args),
     Rollback(evolve::RollbackArgs),
     Toolkit(toolkit::Args),
     Top(top::Args),
@@ -105,6 +109,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => wait(explain::run(args, verbose)),
         Command::Init(args) => wait(init::run(args, verbose)),
         Command::Plane(args) => wait(plane::run(args, verbose)),
+        Command::Provider(args) => wait(provider::run(args, verbose)),
         Command::Rollback(args) => wait(evolve::roll_back(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),

@@ -60,8 +60,7 @@ impl Step {
     }
 
     /// Another deadline than the usual one.
-    #[cfg(test)]
-    fn limit(self, limit: Duration) -> Self {
+    pub fn limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
 }

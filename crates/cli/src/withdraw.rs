@@ -139,7 +139,7 @@ fn shown(time: Timestamp) -> String {
 }
 
 /// A whole number of days, hours, minutes or seconds.
-fn duration(text: &str) -> Result<SignedDuration, String> {
+pub fn duration(text: &str) -> Result<SignedDuration, String> {
     let wrong = || format!("{text:?} is no duration; write it as 30d, 12h, 90m or 45s");
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(wrong)?;
     let number: i64 = text[..digits].parse().map_err(|_| wrong())?;

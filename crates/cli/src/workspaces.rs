@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use carrick_client::{Resource, Server};
+use carrick_client::{DeleteOptions, ListOptions, Resource, Server};
+use carrick_kcp::core::v1alpha1::LogicalCluster;
+use carrick_kcp::kinds::WORKSPACE;
 use carrick_kcp::tenancy::v1alpha1::Workspace;
 use serde_json::{Value, json};
 
@@ -11,15 +13,75 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Creates a workspace and its parents, and waits until they are ready. Existing ones stay as they are.
 pub async fn ensure(admin: &Server, path: &str) -> anyhow::Result<()> {
+    make(admin, path, None).await.map(drop)
+}
+
+/// The same with a label on those that are created; returns their paths. Whoever administers the workspace needs no rights around it.
+pub async fn ensure_marked(admin: &Server, path: &str, label: (&str, &str)) -> anyhow::Result<Vec<String>> {
+    if exists(admin, path).await? { Ok(Vec::new()) } else { make(admin, path, Some(label)).await }
+}
+
+/// Whether there is a workspace that the user may enter.
+pub async fn exists(admin: &Server, path: &str) -> anyhow::Result<bool> {
+    match admin.at_path(&format!("/clusters/{path}")).get_kcp::<LogicalCluster>("cluster").await {
+        Ok(found) => Ok(found.is_some()),
+        Err(error) if error.is_forbidden() || error.is_not_found() => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("cannot look into workspace {path}")),
+    }
+}
+
+/// Deletes a workspace and its parents as far as they bear a label and hold no other workspaces; returns the paths of those that are gone.
+pub async fn remove_marked(admin: &Server, path: &str, label: (&str, &str)) -> anyhow::Result<Vec<String>> {
+    let mut gone = Vec::new();
+    let mut here = path;
+    while let (Some(parent), name) = carrick_kcp::path::split(here) {
+        let client = admin.at_path(&format!("/clusters/{parent}"));
+        let found: Option<Workspace> = match client.get_kcp(name).await {
+            // Whoever may not look there has made nothing there.
+            Err(error) if error.is_forbidden() => None,
+            found => found.with_context(|| format!("cannot read workspace {here}"))?,
+        };
+        let is_marked = found.is_some_and(|found| found.metadata.label(label.0) == Some(label.1));
+        if !is_marked {
+            break;
+        }
+        let inside: Vec<Workspace> =
+            admin.at_path(&format!("/clusters/{here}")).list_kcp(&ListOptions::default()).await.unwrap_or_default();
+        if !inside.is_empty() {
+            break;
+        }
+        let workspaces = Resource::cluster_wide(WORKSPACE.group, WORKSPACE.version, WORKSPACE.kind, WORKSPACE.plural);
+        match client.delete(&workspaces, None, name, &DeleteOptions::default()).await {
+            Err(error) if !error.is_not_found() => {
+                return Err(error).with_context(|| format!("cannot delete workspace {here}"));
+            }
+            _ => {}
+        }
+        while client.get_kcp::<Workspace>(name).await?.is_some() {
+            tokio::time::sleep(PAUSE).await;
+        }
+        gone.push(here.to_owned());
+        here = parent;
+    }
+    Ok(gone)
+}
+
+async fn make(admin: &Server, path: &str, label: Option<(&str, &str)>) -> anyhow::Result<Vec<String>> {
+    let mut made = Vec::new();
     for (at, _) in path.match_indices(':') {
         let (parent, rest) = (&path[..at], &path[at + 1..]);
         let name = rest.split(':').next().unwrap_or_default();
         let client = admin.at_path(&format!("/clusters/{parent}"));
-        match client.create_kcp(&Workspace::new(name)).await {
-            Err(error) if !error.is_already_exists() => {
-                return Err(error).with_context(|| format!("cannot create workspace {parent}:{name}"));
-            }
-            _ => {}
+        let mut workspace = Workspace::new(name);
+        if let Some((key, value)) = label {
+            workspace.metadata.set_label(key, value);
+        }
+        match client.create_kcp(&workspace).await {
+            Ok(_) => made.push(format!("{parent}:{name}")),
+            Err(error) if error.is_already_exists() => {}
+            // The parents may be there and belong to others, who let nobody look.
+            Err(error) if error.is_forbidden() && at + 1 + name.len() < path.len() => continue,
+            Err(error) => return Err(error).with_context(|| format!("cannot create workspace {parent}:{name}")),
         }
         loop {
             let found: Option<Workspace> = client.get_kcp(name).await?;
@@ -29,7 +91,7 @@ pub async fn ensure(admin: &Server, path: &str) -> anyhow::Result<()> {
             tokio::time::sleep(PAUSE).await;
         }
     }
-    Ok(())
+    Ok(made)
 }
 
 /// Makes a user the administrator of one workspace.

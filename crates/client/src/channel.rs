@@ -76,7 +76,7 @@ impl Channel {
         self.transport().map_or(usize::MAX, Transport::most)
     }
 
-    fn transport(&self) -> Option<&Transport> {
+    pub(crate) fn transport(&self) -> Option<&Transport> {
         match self {
             Self::Pool(transport) | Self::ReadOnly(transport) => Some(transport),
             Self::Kube(_) => None,

@@ -123,6 +123,14 @@ impl Client {
         Ok(self.at(&show(&parse_url(url)?)))
     }
 
+    /// The same for a URL that the server publishes, whose address is replaced as [`Server::redirect`](crate::Server::redirect) says.
+    pub fn at_published_url(&self, url: &str) -> Result<Self, ConnectError> {
+        match self.inner.channel.transport() {
+            Some(transport) => self.at_url(&transport.redirected(parse_url(url)?).to_string()),
+            None => self.at_url(url),
+        }
+    }
+
     /// A client below the base URL, such as at `/clusters/root:a`.
     #[must_use]
     pub fn below(&self, path: &str) -> Self {

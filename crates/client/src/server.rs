@@ -9,6 +9,7 @@ use crate::channel::Channel;
 use crate::client::Client;
 use crate::connect::{self, ConnectError, Overrides, Source};
 use crate::inline::InlineKubeconfig;
+use crate::redirect::HostPortOverride;
 use crate::requests::{RequestLabels, RequestTotals};
 use crate::transport::Transport;
 
@@ -53,6 +54,12 @@ impl Server {
     /// error; a watch that has told so much lists again. So whoever keeps what a watch tells needs about twice as much room at most.
     pub fn take_at_most(&self, bytes: usize) {
         self.inner.transport.take_at_most(bytes);
+    }
+
+    /// Uses other addresses for those in URLs that the server publishes, see [`Client::at_published_url`]: endpoints of virtual
+    /// workspaces may be known under names that lead nowhere from here.
+    pub fn redirect(&self, overrides: Vec<HostPortOverride>) {
+        self.inner.transport.redirect(overrides);
     }
 
     /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
@@ -119,6 +126,11 @@ impl Server {
     /// A client at another URL with the same credentials and pool, such as a virtual workspace's `<url>/clusters/*`.
     pub fn at_url(&self, url: &str) -> Result<Client, ConnectError> {
         self.client().at_url(url)
+    }
+
+    /// The same for a URL that the server publishes, whose address is replaced as [`Server::redirect`] says.
+    pub fn at_published_url(&self, url: &str) -> Result<Client, ConnectError> {
+        self.client().at_published_url(url)
     }
 
     /// All requests of all clients of this server so far.

@@ -18,6 +18,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use crate::connect::{ConnectError, Loaded, Source};
 use crate::error::chain;
+use crate::redirect::{HostPortOverride, redirected};
 use crate::requests::{RequestLabels, RequestTotals, Requests};
 use crate::route::{Dial, Route};
 use crate::writes::Writes;
@@ -56,6 +57,8 @@ struct Shared {
     writes: Arc<Writes>,
     /// How many bytes are taken at a time.
     most: AtomicUsize,
+    /// Other addresses for those that the server publishes.
+    redirects: RwLock<Arc<[HostPortOverride]>>,
 }
 
 /// Connections that share one set of credentials.
@@ -104,6 +107,7 @@ impl Transport {
             requests: Requests::default(),
             writes: Arc::default(),
             most: AtomicUsize::new(usize::MAX),
+            redirects: RwLock::new(Arc::new([])),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -178,6 +182,17 @@ impl Transport {
     /// How many bytes are taken at a time.
     pub(crate) fn most(&self) -> usize {
         self.shared.most.load(Ordering::Relaxed)
+    }
+
+    /// Uses other addresses for those that the server publishes.
+    pub(crate) fn redirect(&self, overrides: Vec<HostPortOverride>) {
+        *self.shared.redirects.write().unwrap_or_else(PoisonError::into_inner) = overrides.into();
+    }
+
+    /// The URL to use for one that the server publishes.
+    pub(crate) fn redirected(&self, url: Uri) -> Uri {
+        let overrides = self.shared.redirects.read().unwrap_or_else(PoisonError::into_inner).clone();
+        redirected(&overrides, &url).unwrap_or(url)
     }
 
     /// All requests so far.

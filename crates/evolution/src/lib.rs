@@ -6,12 +6,14 @@
 //!                                  ├─ sample   values that a schema allows
 //!                                  └─ class, step
 //!   one document + a conversion ─▶ round_trip   there and back again, on objects that the schemas allow
+//!   a schema + an object ─▶ example   the nearest object that the schema allows
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod class;
 mod definition;
+mod example;
 mod judge;
 mod node;
 mod report;
@@ -22,6 +24,7 @@ mod trial;
 
 pub use class::Class;
 pub use definition::{Definition, DefinitionError};
+pub use example::{NoExample, example};
 pub use judge::{diff, harm};
 pub use report::{Change, Report};
 pub use round_trip::{Loss, round_trips};

@@ -171,7 +171,7 @@ impl Evolution {
         let mut objects = Vec::new();
         for endpoint in slice.unwrap_or_default().status.endpoints {
             let url = carrick_kcp::url::in_endpoint(&endpoint.url, "*");
-            let client = self.kcp.at_url(&url).map_err(|error| EvolveError::Unreadable {
+            let client = self.kcp.at_published_url(&url).map_err(|error| EvolveError::Unreadable {
                 name: evolved.name.clone(),
                 problem: format!("its consumers cannot be reached at {url}: {error}"),
             })?;

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use carrick_client::{ConnectError, Overrides, Server};
+use carrick_client::{ConnectError, HostPortOverride, Overrides, Server};
 use carrick_go::labels::Selector;
 use carrick_go::names;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -94,6 +94,9 @@ pub struct Options {
     /// CA bundle to trust instead of the one in the service cluster's kubeconfig
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub kubeconfig_ca_file_override: String,
+    /// Address to use instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
+    #[arg(long, value_name = "OVERRIDES", value_delimiter = ',', action = ArgAction::Append)]
+    pub apiexport_hostport_override: Vec<String>,
     /// Where to serve /metrics; 0 turns it off, empty means :8080
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8085")]
     pub metrics_address: String,
@@ -209,6 +212,11 @@ impl Options {
         if !matches!(self.conversion_address.as_str(), "" | "0") && files.iter().any(|file| file.is_empty()) {
             problems.push("--conversion-address needs --conversion-cert-file and --conversion-key-file".to_owned());
         }
+        for (index, text) in self.apiexport_hostport_override.iter().enumerate() {
+            if let Err(problem) = text.parse::<HostPortOverride>() {
+                problems.push(format!("invalid --apiexport-hostport-override #{} {text:?}: {problem}", index + 1));
+            }
+        }
         if self.kcp_kubeconfig.is_empty() {
             problems.push("--kcp-kubeconfig is required".to_owned());
         }
@@ -235,8 +243,14 @@ impl Options {
         if problems.is_empty() { Ok(self) } else { Err(Problems(problems)) }
     }
 
+    /// The addresses to use instead of those in the URLs of the slice.
+    pub fn endpoint_overrides(&self) -> Vec<HostPortOverride> {
+        self.apiexport_hostport_override.iter().filter_map(|text| text.parse().ok()).collect()
+    }
+
     /// Reads both kubeconfigs and turns completed options into the agent's configuration.
     pub fn into_config(self) -> Result<AgentConfig, ConnectError> {
+        let endpoint_overrides = self.endpoint_overrides();
         let overrides = Overrides {
             host: non_empty(self.kubeconfig_host_override),
             ca_file: non_empty(self.kubeconfig_ca_file_override).map(PathBuf::from),
@@ -245,6 +259,7 @@ impl Options {
         let kubeconfig = non_empty(self.kubeconfig).map(PathBuf::from);
         let local = Server::infer(kubeconfig.as_deref(), &overrides)?;
         let kcp = Server::from_kubeconfig(self.kcp_kubeconfig.as_ref(), &Overrides::default())?;
+        kcp.redirect(endpoint_overrides);
         Ok(AgentConfig {
             local,
             kcp,

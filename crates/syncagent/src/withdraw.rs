@@ -248,7 +248,7 @@ impl Withdrawer {
         endpoints
             .map(|endpoint| {
                 let url = carrick_kcp::url::in_endpoint(&endpoint.url, "*");
-                let client = self.kcp.at_url(&url);
+                let client = self.kcp.at_published_url(&url);
                 client.map_err(|error| WithdrawError::Endpoint { url, problem: error.to_string() })
             })
             .collect()

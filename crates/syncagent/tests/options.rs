@@ -124,12 +124,18 @@ fn mistakes_in_flags_are_worded_as_before_and_end_with_two() {
 
 #[test]
 fn all_problems_are_told_at_once() {
-    let args = ["--agent-name=A.b", "--published-resource-selector=a b", "--disabled-controllers=x,sync,w"];
+    let args = [
+        "--agent-name=A.b",
+        "--published-resource-selector=a b",
+        "--disabled-controllers=x,sync,w",
+        "--apiexport-hostport-override=a:1=b:2,a:1=b",
+    ];
     let problems = complete(&args).unwrap_err();
     let starts = [
         "--namespace is required",
         "--agent-name is invalid: [a DNS-1035 label must consist of",
         "--apiexportendpointslice-ref is required",
+        "invalid --apiexport-hostport-override #2 \"a:1=b\": part 2 is not a valid host:port: address b: missing port in address",
         "--kcp-kubeconfig is required",
         "invalid --published-resource-selector \"a b\": ",
         "unknown controller(s) [w x], must be any of [apiexport apiresourceschema sync]",

@@ -1,6 +1,6 @@
 //! The agent's flags and its kubeconfig for kcp, as a running Deployment has them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use carrick_client::{Overrides, Resource, Server};
@@ -14,18 +14,7 @@ pub struct DeployedAgent {
     /// The flags of its container.
     pub flags: Vec<String>,
     /// Its kubeconfig for kcp, if it was wanted.
-    pub kcp_kubeconfig: Option<SecretFile>,
-}
-
-/// A file with the content of a Secret; dropping it removes it.
-#[derive(Debug)]
-pub struct SecretFile(PathBuf);
-
-impl Drop for SecretFile {
-    fn drop(&mut self) {
-        // Only its owner can read it, should it stay.
-        let _ = std::fs::remove_file(&self.0);
-    }
+    pub kcp_kubeconfig: Option<kubeconfig::Temporary>,
 }
 
 /// Reads a Deployment, given as `namespace/name`, and the Secret with its kubeconfig.
@@ -55,10 +44,9 @@ pub async fn read(file: &str, name: &str, with_kubeconfig: bool) -> anyhow::Resu
             )
         })?;
         let content = secret_value(&client, namespace, &secret, &key).await?;
-        let path = std::env::temp_dir().join(format!("carrick-{}.kubeconfig", uuid::Uuid::new_v4().simple()));
-        kubeconfig::write_bytes(&path, &content)?;
-        flags.push(format!("--kcp-kubeconfig={}", path.display()));
-        kcp_kubeconfig = Some(SecretFile(path));
+        let file = kubeconfig::Temporary::new(&content)?;
+        flags.push(format!("--kcp-kubeconfig={}", file.path().display()));
+        kcp_kubeconfig = Some(file);
     }
     Ok(DeployedAgent { flags, kcp_kubeconfig })
 }

@@ -38,6 +38,9 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
     let file = Some(options.kubeconfig.as_str()).filter(|file| !file.is_empty()).map(Path::new);
     let local = Server::infer(file, &Overrides::default());
     let kcp = Server::from_kubeconfig(options.kcp_kubeconfig.as_ref(), &Overrides::default());
+    if let Ok(kcp) = &kcp {
+        kcp.redirect(options.endpoint_overrides());
+    }
     let patient = TimedRequests { limit: patience };
     let (service, kcp_access) =
         tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
@@ -227,7 +230,7 @@ impl TimedRequests {
         facts.export = Lookup::of(self.within(workspace.get_kcp(&export)).await);
         facts.schemas = self.within(workspace.metadata_only().list_kcp(&everything)).await.unwrap_or_default();
 
-        let everywhere = |url: &String| kcp.at_url(&carrick_kcp::url::in_endpoint(url, "*")).ok();
+        let everywhere = |url: &String| kcp.at_published_url(&carrick_kcp::url::in_endpoint(url, "*")).ok();
         let consumers = urls.iter().filter_map(everywhere).collect();
         for url in urls {
             let (answer, bindings) = self.endpoint(kcp, &url).await;
@@ -247,7 +250,7 @@ impl TimedRequests {
 
     /// Whether an endpoint answers, and the bindings it knows.
     async fn endpoint(&self, kcp: &Server, url: &str) -> (ServerAnswer, Vec<ApiBinding>) {
-        let client = match kcp.at_url(&carrick_kcp::url::in_endpoint(url, "*")) {
+        let client = match kcp.at_published_url(&carrick_kcp::url::in_endpoint(url, "*")) {
             Ok(client) => client,
             Err(error) => return (ServerAnswer::Fails(FailureKind::Other, error.to_string()), Vec::new()),
         };

@@ -1,13 +1,11 @@
 //! The files, as text rather than objects, because half of their value is in the comments. Pure.
 
-use std::path::Path;
+use std::fmt::Write as _;
 
-use carrick_syncagent::options::default_agent_name;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::mesh;
 use super::offer::Offer;
-use super::sample::sample;
 
 /// Every file, by its path in the folder.
 pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
@@ -19,37 +17,13 @@ pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
         ("provider-workspace/1-export.yaml", export(offer)),
         ("provider-workspace/2-agent-rights.yaml", kcp_rights(offer)),
         ("consumer-workspace/1-binding.yaml", binding(offer)),
-        ("consumer-workspace/2-order.yaml", format!("{}{}", order_comment(offer), yaml(&order(offer))?)),
+        ("consumer-workspace/2-order.yaml", format!("{}{}", order_comment(offer), yaml(&offer.order().object)?)),
         ("platform-mesh/provider-metadata.yaml", format!("{METADATA}{}", yaml(&mesh::provider_metadata(offer))?)),
         (
             "platform-mesh/content-configuration.yaml",
             format!("{CONTENT}{}", yaml(&mesh::content_configuration(offer)?)?),
         ),
     ])
-}
-
-/// What to type, in order.
-pub fn commands(offer: &Offer, folder: &Path) -> Vec<String> {
-    let folder = folder.display();
-    let Offer { export, agent, choices, .. } = offer;
-    // Defaults are left out. Services are named after the release, and their names cannot have dots.
-    let own = *agent == default_agent_name(export);
-    let (value, flag) =
-        if own { Default::default() } else { (format!(",agentName={agent}"), format!(" --agent-name {agent}")) };
-    let release = agent.replace('.', "-");
-    vec![
-        format!("kubectl apply -f {folder}/service-cluster       # on the service cluster"),
-        format!("kubectl apply -f {folder}/provider-workspace    # in workspace {}", choices.workspace),
-        format!(
-            "helm install {release} charts/api-syncagent -n {} --set apiExportEndpointSliceName={export},kcpKubeconfig=<Secret>,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false{value}",
-            choices.namespace
-        ),
-        format!("kubectl apply -f {folder}/consumer-workspace    # in a consumer's workspace"),
-        format!(
-            "carrick doctor --kcp-kubeconfig <file> --apiexportendpointslice-ref {export} --namespace {}{flag}    # if something is wrong",
-            choices.namespace
-        ),
-    ]
 }
 
 const AGENT_CRD: &str = "\
@@ -164,9 +138,12 @@ fn published_resource(offer: &Offer) -> String {
             "  # To offer it under other names:\n  # projection:\n  #   group: services.example.com\n  #   kind: My{kind}\n"
         )
     } else {
-        format!(
-            "  # kcp does not accept Kubernetes' own kinds under their own group: choose a group of yours, and name the APIExport after it.\n  projection:\n    group: {kcp_group}\n"
-        )
+        let why = if offer.choices.group.is_some() {
+            "In kcp it has another group, which can be seen in consumers' orders."
+        } else {
+            "kcp does not accept Kubernetes' own kinds under their own group: choose a group of yours, and name the APIExport after it."
+        };
+        format!("  # {why}\n  projection:\n    group: {kcp_group}\n")
     };
     format!(
         r#"# On the service cluster: tells the agent to offer {kind} in kcp.
@@ -326,33 +303,23 @@ spec:
 }
 
 fn order_comment(offer: &Offer) -> String {
-    format!(
-        "# In a consumer's workspace, once {} are served there: the smallest order that the schema allows.\n",
-        offer.plural
-    )
-}
-
-/// The smallest order that the schema allows.
-pub fn order(offer: &Offer) -> Value {
-    let mut order = json!({
-        "apiVersion": format!("{}/{}", offer.kcp_group, offer.version),
-        "kind": offer.kind,
-        "metadata": { "name": format!("my-{}", offer.singular) },
-    });
-    if offer.namespaced {
-        order["metadata"]["namespace"] = json!("default");
+    let Offer { kind, plural, .. } = offer;
+    let place = format!("# In a consumer's workspace, once {plural} are served there: ");
+    let Some(problem) = offer.order().problem else { return format!("{place}a small order that the schema allows.\n") };
+    let mut text = format!(
+        "{place}an order to be completed.\n# The schema of {kind} refuses it as it is, and no other was found that it allows:\n"
+    );
+    for line in problem.lines() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "#   {line}");
     }
-    for (name, property) in offer.schema["properties"].as_object().into_iter().flatten() {
-        let needed = offer.schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name.as_str()));
-        if name == "spec" || (needed && !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str())) {
-            order[name] = sample(property);
-        }
-    }
-    order
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::offer::Choices;
     use super::super::offer::tests::bucket;
     use super::*;
@@ -361,6 +328,7 @@ mod tests {
         let mut crd = bucket();
         crd["spec"]["group"] = json!(group);
         let choices = Choices {
+            group: None,
             export: None,
             workspace: "root:p".to_owned(),
             namespace: "own".to_owned(),
@@ -386,9 +354,6 @@ mod tests {
         let name = options.unwrap().complete().unwrap().agent_name;
         let offer = offer("example.com");
         assert_eq!((name.as_str(), name.as_str()), (offer.agent.as_str(), "example.com-syncagent"));
-        // The printed commands lead to the same name, because they do not set another one.
-        let commands = commands(&offer, Path::new("folder")).join("\n");
-        assert!(!commands.contains("--agent-name") && !commands.contains("agentName"), "{commands}");
         let helpers = text("charts/api-syncagent/templates/_helpers.tpl");
         assert!(helpers.contains(r#"printf "%s-syncagent" (.Values.apiExportEndpointSliceName"#));
         let rendered = text("charts/tests/minimal.yaml");
@@ -401,14 +366,6 @@ mod tests {
         for page in ["docs/getting-started.md", "docs/getting-started-kcp.md"] {
             assert!(!text(page).contains("--agent-name"), "{page}");
         }
-    }
-
-    #[test]
-    fn another_name_is_said_to_all() {
-        let mut choices = offer("example.com").choices;
-        choices.agent = Some("storage".to_owned());
-        let commands = commands(&Offer::new(&bucket(), choices).unwrap(), Path::new("folder")).join("\n");
-        assert!(commands.contains(",agentName=storage") && commands.contains(" --agent-name storage"), "{commands}");
     }
 
     #[test]
@@ -433,7 +390,23 @@ mod tests {
         let pr = carrick_syncagent::toolkit::parse(&published_resource(&offer)).unwrap();
         let crd = carrick_syncagent::rules::crd::Crd::from_json(&bucket()).unwrap();
         carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();
-        assert_eq!(order(&offer)["spec"], json!({ "size": 3, "owner": { "name": "changeme" } }));
+        let order = offer.order();
+        assert_eq!(order.object["spec"], json!({ "size": 3, "owner": { "name": "changeme" } }));
+        assert_eq!(order.problem, None);
+    }
+
+    #[test]
+    fn an_order_that_is_refused_says_so_in_the_words_of_the_validation() {
+        let mut crd = bucket();
+        let rules = json!([{ "rule": "false", "message": "never" }]);
+        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
+            rules;
+        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["required"] = json!(["spec"]);
+        let offer = Offer::new(&crd, offer("example.com").choices).unwrap();
+        let files = all(&offer).unwrap();
+        let (_, text) = files.iter().find(|(name, _)| name.ends_with("2-order.yaml")).unwrap();
+        assert!(text.contains("#   spec: Invalid value: \"object\": never\n"), "{text}");
+        assert!(serde_saphyr::from_str::<Value>(text).unwrap()["spec"]["size"].is_number(), "{text}");
     }
 
     #[test]

@@ -1,6 +1,25 @@
-//! The smallest object that a schema allows. Pure.
+//! A first order: small, easy to read, and checked with the validation of API servers. Pure.
 
 use serde_json::{Map, Value, json};
+
+/// An order, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// The object.
+    pub object: Value,
+    /// Why the schema refuses it, if none was found that it allows.
+    pub problem: Option<String>,
+}
+
+impl Order {
+    /// The order itself if the schema allows it, or the nearest one that it allows.
+    pub fn checked(schema: &Value, order: Value) -> Self {
+        match carrick_evolution::example(schema, order) {
+            Ok(object) => Self { object, problem: None },
+            Err(error) => Self { problem: Some(error.to_string()), object: error.nearest },
+        }
+    }
+}
 
 /// A sample deeper than this is of no use to a reader.
 const DEPTH: usize = 8;

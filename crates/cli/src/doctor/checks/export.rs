@@ -108,8 +108,18 @@ pub(super) fn endpoints(facts: &Facts) -> Vec<Finding> {
                 .fix("grant apiexports/content on the export: see the rights in kcp below")
         }
         ServerAnswer::Fails(trouble, problem) => {
-            Finding::red(format!("{} cannot be reached from here: {problem}", endpoint.url))
-                .fix(way_out(*trouble, &host(&endpoint.url)))
+            let host = host(&endpoint.url);
+            let found = Finding::red(format!("{} cannot be reached from here: {problem}", endpoint.url));
+            let found = found.fix(way_out(*trouble, &host));
+            let is_address = matches!(trouble, FailureKind::Name | FailureKind::Connection);
+            if is_address {
+                let port = if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) { "" } else { ":443" };
+                found.fix(format!(
+                    "--apiexport-hostport-override {host}{port}=<host>:<port>    # for the agent too, if kcp has another address from here"
+                ))
+            } else {
+                found
+            }
         }
     });
     each.collect()

@@ -422,7 +422,7 @@ impl Engine {
     }
 
     fn client(&self, endpoint: &Arc<str>, cluster: &str) -> Result<Client, (Arc<str>, Error)> {
-        self.setup.workspace.at_url(&in_endpoint(endpoint, cluster)).map_err(|problem| {
+        self.setup.workspace.at_published_url(&in_endpoint(endpoint, cluster)).map_err(|problem| {
             let request = format!("requests to {endpoint}");
             (endpoint.clone(), Error::Request { request, problem: problem.to_string() })
         })

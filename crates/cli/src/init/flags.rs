@@ -1,0 +1,63 @@
+//! Flags that say what is offered, and under which names.
+
+use std::path::PathBuf;
+
+use super::offer::{Choices, Offer};
+use super::source;
+
+/// What is offered, and under which names.
+#[derive(Debug, clap::Args)]
+pub struct OfferFlags {
+    /// CRD of the kind to offer, in YAML or JSON: a file, a folder of files, or - for standard input; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub crd: Vec<PathBuf>,
+    /// Kind to offer, as the service cluster knows it: <group>/<Kind>, or <Kind> for the core group
+    #[arg(long, value_name = "GROUP/KIND")]
+    pub from_cluster: Option<String>,
+    /// Kubeconfig of the service cluster; by default $KUBECONFIG, or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// API group in kcp [default: that of the CRD]
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// Name of the APIExport, and of its slice [default: the API group]
+    #[arg(long, value_name = "NAME")]
+    pub export: Option<String>,
+    /// Workspace of the provider, which holds the APIExport
+    #[arg(long, value_name = "PATH", default_value = "root:provider")]
+    pub workspace: String,
+    /// Namespace of the agent on the service cluster
+    #[arg(long, value_name = "NAME", default_value = "kcp-system")]
+    pub namespace: String,
+    /// Name of the agent, and of its ServiceAccount [default: <export>-syncagent]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+}
+
+impl OfferFlags {
+    /// What was chosen, checked.
+    pub fn choices(&self, kcp_user: &str) -> anyhow::Result<Choices> {
+        let choices = Choices {
+            group: self.group.clone(),
+            export: self.export.clone(),
+            workspace: self.workspace.clone(),
+            namespace: self.namespace.clone(),
+            agent: self.agent.clone(),
+            kcp_user: kcp_user.to_owned(),
+        };
+        choices.check()?;
+        Ok(choices)
+    }
+
+    /// The CRDs, from wherever they are.
+    pub async fn offers(&self, choices: &Choices) -> anyhow::Result<Vec<Offer>> {
+        let mut crds = Vec::new();
+        for path in &self.crd {
+            crds.extend(source::read(path)?);
+        }
+        if let Some(kind) = &self.from_cluster {
+            crds.push(source::ask(kind, self.kubeconfig.as_deref()).await?);
+        }
+        crds.iter().map(|crd| Offer::new(crd, choices.clone())).collect()
+    }
+}

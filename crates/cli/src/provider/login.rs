@@ -1,0 +1,200 @@
+//! The agent's way into kcp: a token of its ServiceAccount in the provider's workspace, in a kubeconfig, in a Secret.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use carrick_client::Resource;
+use carrick_client::kube::config::{Cluster, Kubeconfig};
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::Setup;
+use super::plan::{self, ACCOUNTS, Side, Wanted};
+use super::target::Change;
+use crate::ui::Observed;
+
+/// The agent's kubeconfig.
+pub struct Login {
+    /// With the server that is used here.
+    pub kubeconfig_from_here: String,
+    /// When its token ends.
+    until: Timestamp,
+    /// Whether the token is a new one.
+    is_new: bool,
+}
+
+impl Login {
+    /// Uses the token that is there, or gets another one if half of its time is over, and writes the Secret.
+    pub async fn make(
+        setup: &Setup,
+        duration: SignedDuration,
+        server: Option<&str>,
+        seen: &Observed,
+    ) -> anyhow::Result<Self> {
+        let plan = &setup.plan;
+        let secret = Wanted { side: Side::Service, object: secret(&plan.choices.namespace, &plan.secret, "") };
+        let known = setup.service.get(&secret).await?;
+        if let Some(found) = known.as_ref().filter(|found| !plan::is_marked(found)) {
+            bail!(
+                "{} on the service cluster was not made by this command: {}; delete it, or choose another agent name \
+                 with --agent",
+                secret.shown(),
+                found["type"].as_str().unwrap_or_default()
+            );
+        }
+        let now = Timestamp::now();
+        let path = &plan.choices.workspace;
+        let here = at_workspace(setup.kcp.server.url(), path);
+        let there = server.map_or_else(|| here.clone(), |server| at_workspace(server, path));
+        let known = known.as_ref().and_then(token_of).filter(|token| keeps(token, now));
+        let is_new = known.is_none();
+        let token = match known {
+            Some(token) => token,
+            None => request(setup, duration).await?,
+        };
+        let template = &setup.kcp.cluster;
+        let text = kubeconfig(template, &there, &token)?;
+        let object = secret_with(&plan.choices.namespace, &plan.secret, &text);
+        let change = setup.service.ensure(&Wanted { side: Side::Service, object }, seen).await?;
+        let (_, until) = lifetime(&token).context("kcp has given a token that says nothing about its end")?;
+        Ok(Self {
+            kubeconfig_from_here: kubeconfig(template, &here, &token)?,
+            until,
+            is_new: is_new || change == Change::Create,
+        })
+    }
+
+    /// A line for people.
+    pub fn told(&self, namespace: &str, secret: &str) -> String {
+        let until = self.until.strftime("%Y-%m-%d %H:%M UTC");
+        let what = if self.is_new { "a new token" } else { "the token stays" };
+        format!("Secret {namespace}/{secret}: {what}, valid until {until}; run this command again before")
+    }
+}
+
+/// A token for the agent's ServiceAccount.
+async fn request(setup: &Setup, duration: SignedDuration) -> anyhow::Result<String> {
+    let agent = &setup.plan.agent;
+    let tokens = Resource::namespaced("", "v1", "TokenRequest", &format!("serviceaccounts/{agent}/token"));
+    let wanted = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": duration.as_secs() },
+    });
+    let what = || {
+        format!(
+            "cannot get a token for ServiceAccount {ACCOUNTS}/{agent} in {}; your user needs to create \
+             serviceaccounts/token there, and --token-duration must be at least 10m",
+            setup.workspace.name
+        )
+    };
+    let answer = setup.workspace.client.create(&tokens, Some(ACCOUNTS), &wanted).await.with_context(what)?;
+    let token = answer["status"]["token"].as_str().with_context(what)?;
+    Ok(token.to_owned())
+}
+
+/// Whether less than half of the time of a token is over.
+fn keeps(token: &str, now: Timestamp) -> bool {
+    lifetime(token).is_some_and(|(from, until)| now.duration_until(until) > from.duration_until(until) / 2)
+}
+
+/// When a token was issued, and when it ends.
+fn lifetime(token: &str) -> Option<(Timestamp, Timestamp)> {
+    let payload = BASE64URL_NOPAD.decode(token.split('.').nth(1)?.as_bytes()).ok()?;
+    let claims: Value = serde_json::from_slice(&payload).ok()?;
+    let time = |name: &str| Timestamp::from_second(claims[name].as_i64()?).ok();
+    Some((time("iat")?, time("exp")?))
+}
+
+/// The token in the kubeconfig in a Secret.
+fn token_of(secret: &Value) -> Option<String> {
+    let text = BASE64.decode(secret["data"]["kubeconfig"].as_str()?.as_bytes()).ok()?;
+    let found: Value = carrick_json::yaml::value(std::str::from_utf8(&text).ok()?).ok()?;
+    found["users"][0]["user"]["token"].as_str().map(str::to_owned)
+}
+
+fn secret(namespace: &str, name: &str, content: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": namespace }, "type": "Opaque",
+        "data": { "kubeconfig": content },
+    })
+}
+
+fn secret_with(namespace: &str, name: &str, kubeconfig: &str) -> Value {
+    secret(namespace, name, &BASE64.encode(kubeconfig.as_bytes()))
+}
+
+/// The Secret, for deletion.
+pub fn secret_named(namespace: &str, name: &str) -> Wanted {
+    Wanted { side: Side::Service, object: secret(namespace, name, "") }
+}
+
+/// The URL of a workspace on the server of another URL.
+fn at_workspace(url: &str, path: &str) -> String {
+    let base = url.split("/clusters/").next().unwrap_or(url);
+    carrick_kcp::url::in_workspace(base, path)
+}
+
+/// The cluster of the current context of a kubeconfig, with its CA inside.
+pub fn cluster_of(file: &Path) -> anyhow::Result<Cluster> {
+    let place = file.display();
+    let read = Kubeconfig::read_from(file).with_context(|| format!("cannot read {place}"))?;
+    let current = read.current_context.with_context(|| format!("{place} has no current context"))?;
+    let context = read.contexts.into_iter().find(|context| context.name == current).and_then(|it| it.context);
+    let name = context.with_context(|| format!("{place} has no context {current}"))?.cluster;
+    let cluster = read.clusters.into_iter().find(|cluster| cluster.name == name).and_then(|it| it.cluster);
+    let mut cluster = cluster.with_context(|| format!("{place} has no cluster {name}"))?;
+    if let Some(ca) = cluster.certificate_authority.take() {
+        let path = file.parent().unwrap_or(Path::new(".")).join(ca);
+        let content = std::fs::read(&path).with_context(|| format!("cannot read the CA {}", path.display()))?;
+        cluster.certificate_authority_data = Some(BASE64.encode(&content));
+    }
+    Ok(cluster)
+}
+
+/// A kubeconfig with one of everything.
+fn kubeconfig(cluster: &Cluster, server: &str, token: &str) -> anyhow::Result<String> {
+    let cluster = Cluster { server: Some(server.to_owned()), ..cluster.clone() };
+    let made = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "kcp", "cluster": cluster }],
+        "users": [{ "name": "agent", "user": { "token": token } }],
+        "contexts": [{ "name": "kcp", "context": { "cluster": "kcp", "user": "agent" } }],
+        "current-context": "kcp",
+    });
+    Ok(serde_saphyr::to_string(&made)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(from: i64, until: i64) -> String {
+        let claims = json!({ "iat": from, "exp": until }).to_string();
+        format!("e30.{}.x", BASE64URL_NOPAD.encode(claims.as_bytes()))
+    }
+
+    #[test]
+    fn a_token_is_renewed_when_half_of_its_time_is_over() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        for (now, wanted) in [(1_000, true), (1_499, true), (1_501, false), (2_500, false)] {
+            assert_eq!(keeps(&token(1_000, 2_000), at(now)), wanted, "{now}");
+        }
+        assert!(!keeps("opaque", at(0)));
+    }
+
+    #[test]
+    fn a_kubeconfig_leads_to_the_workspace_and_gives_its_token_back() {
+        let cluster = Cluster { certificate_authority_data: Some("Q0E=".to_owned()), ..Cluster::default() };
+        let server = at_workspace("https://kcp:6443/clusters/root", "root:a");
+        assert_eq!(server, "https://kcp:6443/clusters/root:a");
+        let text = kubeconfig(&cluster, &server, "t").unwrap();
+        let read = Kubeconfig::from_yaml(&text).unwrap();
+        let found = read.clusters[0].cluster.as_ref().unwrap();
+        assert_eq!(
+            (found.server.as_deref(), found.certificate_authority_data.as_deref()),
+            (Some(server.as_str()), Some("Q0E="))
+        );
+        assert_eq!(token_of(&secret_with("n", "s", &text)).as_deref(), Some("t"));
+    }
+}

@@ -15,15 +15,12 @@ pub(crate) mod report;
 mod right;
 mod wrap;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use crate::agent_flags::AgentFlags;
 use crate::logs;
-use crate::ui::{colours, waiting};
+use crate::ui::{Output, colours, print, print_json, telling};
 use report::Report;
 
 /// Find what keeps an agent from working, and how to fix it.
@@ -43,14 +40,6 @@ pub struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   carrick doctor --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig \\
@@ -64,15 +53,15 @@ Examples:
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let agent = args.agent.identify().await?;
-    let gathering = Box::pin(gather::gather(&agent, Duration::from_secs(args.timeout)));
-    let facts = waiting("asking both servers", gathering).await;
-    let report = Report::new(&facts);
-    let mut out = std::io::stdout().lock();
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = match args.output {
-        Output::Text => out.write_all(report.text(colours()).as_bytes()),
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
-    };
+    let facts = telling("looking for the agent", async |doing| {
+        let agent = args.agent.identify().await?;
+        doing.now("asking both servers");
+        anyhow::Ok(Box::pin(gather::gather(&agent, Duration::from_secs(args.timeout))).await)
+    });
+    let report = Report::new(&facts.await?);
+    match args.output {
+        Output::Text => print(&report.text(colours())),
+        Output::Json => print_json(&report)?,
+    }
     Ok(report.exit_code())
 }

@@ -25,4 +25,5 @@ pub use definition::{Definition, DefinitionError};
 pub use judge::{diff, harm};
 pub use report::{Change, Report};
 pub use round_trip::{Loss, round_trips};
+pub use sample::examples;
 pub use trial::{Harmed, Trial};

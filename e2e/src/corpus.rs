@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 
 use crate::stage::Stage;
-use files::{Corpus, Text};
+use files::Corpus;
 use life::Life;
 
 /// Kinds whose lives are played every time: several of each of many operators, small and large, in one and in several versions, with and
@@ -49,6 +49,7 @@ const KINDS: [&str; 46] = [
     "kibanas.kibana.k8s.elastic.co",
     "machinedeployments.cluster.x-k8s.io",
     "nodepools.karpenter.sh",
+    "ocirepositories.source.toolkit.fluxcd.io",
     "pipelineruns.tekton.dev",
     "pipelines.tekton.dev",
     "policies.kyverno.io",
@@ -66,7 +67,6 @@ const KINDS: [&str; 46] = [
     "verticalpodautoscalers.autoscaling.k8s.io",
     "virtualservices.networking.istio.io",
     "wasmplugins.extensions.istio.io",
-    "workflows.argoproj.io",
 ];
 
 /// The folder of the corpus, if it was fetched.
@@ -80,49 +80,30 @@ pub fn lacking() -> Option<&'static str> {
     folder().is_none().then_some(how)
 }
 
-/// The whole corpus.
-pub fn read() -> anyhow::Result<Corpus> {
+/// CRDs whose names are wanted, and their samples. If `CARRICK_CRD` is set, those are wanted whose names contain what it says.
+pub fn read(is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Corpus> {
     let folder = folder().context(lacking().unwrap_or_default())?;
-    files::read(&folder).with_context(|| format!("cannot read the corpus in {}", folder.display()))
-}
-
-/// What to try: a part of the names of CRDs.
-fn part() -> Option<String> {
-    std::env::var("CARRICK_CRD").ok().filter(|part| !part.is_empty())
-}
-
-impl Corpus {
-    /// Only the CRDs whose names contain what `CARRICK_CRD` says, if it says anything.
-    pub fn narrow(&mut self) {
-        if let Some(part) = part() {
-            self.crds.retain(|name, _| name.contains(&part));
-        }
-    }
-
-    /// The CRDs whose lives are played.
-    fn chosen(&self) -> anyhow::Result<Vec<&Text>> {
-        if part().is_some() {
-            return Ok(self.crds.values().collect());
-        }
-        let one = |name: &&str| self.crds.get(*name).with_context(|| format!("the corpus has no CRD {name}"));
-        KINDS.iter().map(one).collect()
-    }
+    let part = std::env::var("CARRICK_CRD").ok().filter(|part| !part.is_empty());
+    let corpus =
+        files::read(&folder, &|name| part.as_ref().map_or_else(|| is_wanted(name), |part| name.contains(part)));
+    let corpus = corpus.with_context(|| format!("cannot read the corpus in {}", folder.display()))?;
+    ensure!(!corpus.crds.is_empty(), "no CRD of the corpus has {} in its name", part.unwrap_or_default());
+    let missing: Vec<&&str> = KINDS.iter().filter(|name| part.is_none() && !corpus.crds.contains_key(**name)).collect();
+    ensure!(missing.is_empty(), "the corpus has no CRDs {missing:?}");
+    Ok(corpus)
 }
 
 /// Plays the lives of all chosen kinds, one after the other, on a stage that has an export, an agent and a bound team. An error names every
 /// kind that failed.
 pub async fn lives(stage: &Stage) -> anyhow::Result<Vec<Life>> {
-    let mut corpus = read()?;
-    corpus.narrow();
-    let chosen = corpus.chosen()?;
-    ensure!(!chosen.is_empty(), "no CRD of the corpus has {} in its name", part().unwrap_or_default());
+    let corpus = read(|name| KINDS.contains(&name))?;
     let (mut lives, mut failed) = (Vec::new(), Vec::new());
-    for crd in &chosen {
+    for (name, crd) in &corpus.crds {
         match life::play(stage, crd, &corpus.samples).await {
             Ok(life) => lives.push(life),
-            Err(error) => failed.push(format!("{} ({}): {error:#}", crd.value["metadata"]["name"], crd.file)),
+            Err(error) => failed.push(format!("{name} ({}): {error:#}", crd.file)),
         }
     }
-    ensure!(failed.is_empty(), "{} of {} kinds failed:\n{}", failed.len(), chosen.len(), failed.join("\n"));
+    ensure!(failed.is_empty(), "{} of {} kinds failed:\n{}", failed.len(), corpus.crds.len(), failed.join("\n"));
     Ok(lives)
 }

@@ -40,7 +40,7 @@ impl Silent {
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
              users: [{{name: a, user: {{token: t}}}}]\n\
-             clusters: [{{name: a, cluster: {{server: 'https://{}', insecure-skip-tls-verify: true}}}}]\n",
+             clusters: [{{name: a, cluster: {{server: 'https://{}/clusters/root:a', insecure-skip-tls-verify: true}}}}]\n",
             listener.local_addr().unwrap()
         );
         fs::write(folder.path("kubeconfig"), text).unwrap();

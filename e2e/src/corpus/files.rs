@@ -31,49 +31,82 @@ pub struct Corpus {
     pub samples: Vec<Text>,
 }
 
-/// Reads all files below a folder.
-pub fn read(folder: &Path) -> anyhow::Result<Corpus> {
-    let mut files = Vec::new();
-    collect(folder, &mut files)?;
-    files.sort();
-    let (mut crds, mut others) = (BTreeMap::new(), Vec::new());
-    for path in files {
+/// Reads the CRDs below a folder whose names are wanted, and objects of their kinds. What else is there is not even read as YAML, which takes
+/// long.
+pub fn read(folder: &Path, is_wanted: &dyn Fn(&str) -> bool) -> anyhow::Result<Corpus> {
+    let mut paths = Vec::new();
+    collect(folder, &mut paths)?;
+    paths.sort();
+    let (mut crds, mut others, mut broken) = (BTreeMap::new(), Vec::new(), 0);
+    for path in paths {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let file = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
         for content in documents(&text) {
-            let Ok(value) = yaml::value(&content) else {
-                println!("corpus: {file} has a document that is not YAML");
-                continue;
-            };
-            let text = Text { file: file.clone(), content, value };
-            let name = text.value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            if name.is_empty() || !text.value["kind"].is_string() {
-                continue;
-            }
-            if text.value["kind"] == "CustomResourceDefinition" {
+            if !says(&content, "kind", "CustomResourceDefinition") {
+                others.push((file.clone(), content));
+            } else if names(&content).any(is_wanted) {
+                let Ok(value) = yaml::value(&content) else {
+                    broken += 1;
+                    continue;
+                };
+                let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
                 // Patches of generators have the name and little else.
-                if text.value["apiVersion"] == "apiextensions.k8s.io/v1" && text.value["spec"]["versions"].is_array() {
-                    crds.entry(name).or_insert(text);
+                let whole = value["apiVersion"] == "apiextensions.k8s.io/v1" && value["spec"]["versions"].is_array();
+                if whole && is_wanted(&name) {
+                    crds.entry(name).or_insert(Text { file: file.clone(), content, value });
                 }
-            } else {
-                others.push(text);
             }
         }
     }
-    let groups: BTreeSet<String> =
-        crds.values().filter_map(|crd: &Text| crd.value["spec"]["group"].as_str()).map(str::to_owned).collect();
+    let kinds: BTreeSet<(&str, &str)> = crds
+        .values()
+        .filter_map(|crd: &Text| {
+            Some((crd.value["spec"]["group"].as_str()?, crd.value["spec"]["names"]["kind"].as_str()?))
+        })
+        .collect();
     // Two samples of one name would meet on the servers.
-    let mut seen = BTreeSet::new();
-    others.retain(|text: &Text| {
-        let group =
-            text.value["apiVersion"].as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
-        let id = format!(
-            "{} {} {}",
-            text.value["kind"], text.value["metadata"]["namespace"], text.value["metadata"]["name"]
-        );
-        group.is_some_and(|group| groups.contains(group) && seen.insert(format!("{group} {id}")))
-    });
-    Ok(Corpus { crds, samples: others })
+    let (mut samples, mut seen) = (Vec::new(), BTreeSet::new());
+    for (file, content) in others {
+        if !kinds.iter().any(|(group, kind)| says(&content, "kind", kind) && content.contains(group)) {
+            continue;
+        }
+        let Ok(value) = yaml::value(&content) else {
+            broken += 1;
+            continue;
+        };
+        let group = value["apiVersion"].as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+        let metadata = &value["metadata"];
+        let id =
+            format!("{} {} {} {}", group.unwrap_or_default(), value["kind"], metadata["namespace"], metadata["name"]);
+        let named = metadata["name"].as_str().is_some_and(|name| !name.is_empty());
+        let known = kinds.iter().any(|(known, kind)| group == Some(*known) && value["kind"] == *kind);
+        if named && known && seen.insert(id) {
+            samples.push(Text { file, content, value });
+        }
+    }
+    if broken > 0 {
+        println!("corpus: {broken} documents are not YAML");
+    }
+    drop(kinds);
+    Ok(Corpus { crds, samples })
+}
+
+/// Whether a line of a document says that a field is something, without reading it as YAML.
+fn says(document: &str, field: &str, value: &str) -> bool {
+    values(document, field).any(|said| said == value)
+}
+
+/// Whatever could be the name of the object in a document.
+fn names(document: &str) -> impl Iterator<Item = &str> {
+    values(document, "name")
+}
+
+fn values<'a>(document: &'a str, field: &'a str) -> impl Iterator<Item = &'a str> {
+    let value = |line: &'a str| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':');
+    document.lines().filter_map(value).map(|value| {
+        let bare = value.split_once(" #").map_or(value, |(value, _)| value);
+        bare.trim().trim_matches(['"', '\''])
+    })
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
@@ -115,5 +148,12 @@ mod tests {
     fn files_are_taken_apart_and_templates_left_out() {
         let text = "# a\n---\nkind: A\nb: |\n  x\n---\nkind: {{ .Values.kind }}\n--- # next\nkind: C\n";
         assert_eq!(documents(text), ["kind: A\nb: |\n  x\n", "kind: C\n"]);
+    }
+
+    #[test]
+    fn what_a_document_is_about_is_seen_without_reading_it() {
+        let text = "kind: \"A\" # the first\nmetadata:\n  name: a.example.com\n";
+        assert!(says(text, "kind", "A") && !says(text, "kind", "B"));
+        assert_eq!(names(text).collect::<Vec<_>>(), ["a.example.com"]);
     }
 }

@@ -41,8 +41,7 @@ fn is_known(crd: &str, step: &str) -> bool {
 
 /// Compares two servers; tells how they differ.
 pub async fn compare(real: &Peer, plane: &Peer) -> anyhow::Result<Vec<String>> {
-    let mut corpus = corpus::read()?;
-    corpus.narrow();
+    let corpus = corpus::read(|_| true)?;
     let namespaces: BTreeSet<&str> = corpus.samples.iter().filter_map(Text::namespace).collect();
     for peer in [real, plane] {
         for name in &namespaces {

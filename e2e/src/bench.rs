@@ -13,6 +13,7 @@
 //! ```
 
 pub mod backends;
+pub mod corpus;
 pub(crate) mod door;
 mod field;
 mod floor;

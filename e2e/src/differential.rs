@@ -115,7 +115,7 @@ pub fn all() -> Vec<(&'static str, Pair)> {
         // kcp 0.31 ends with a nil pointer when a policy's parameters are of a built-in kind.
         all.push(("differential::policies_and_webhooks_decide_as_in_kcp", Pair::KcpAdmission));
     }
-    if corpus::folder().is_some() {
+    if crate::corpus::folder().is_some() {
         all.push(("corpus::the_plane_takes_crds_and_samples_of_public_operators_as_kube_apiserver_does", Pair::Corpus));
     }
     all

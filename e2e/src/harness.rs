@@ -25,7 +25,10 @@ const DEADLINE: &str = "CARRICK_DEADLINE";
 pub fn embedded() -> ExitCode {
     init_logs(false);
     let play = |scenario: scenarios::Scenario| {
-        Trial::test(scenario.name, move || {
+        Trial::ignorable_test(scenario.name, move || {
+            if let Some(lack) = scenario.lacks() {
+                return Ok(Completion::ignored_with(lack));
+            }
             on_a_large_stack(move || {
                 let runtime = runtime()?;
                 let result = runtime.block_on(async {
@@ -35,6 +38,7 @@ pub fn embedded() -> ExitCode {
                 runtime.shutdown_background();
                 result
             })
+            .map(|()| Completion::Completed)
         })
     };
     libtest_mimic::run(&arguments(6), scenarios::all().into_iter().map(play).collect()).exit_code()
@@ -66,6 +70,9 @@ pub fn real() -> ExitCode {
         Trial::ignorable_test(scenario.name, move || {
             if is_late() {
                 return Ok(Completion::ignored_with("there was no time left"));
+            }
+            if let Some(lack) = scenario.lacks() {
+                return Ok(Completion::ignored_with(lack));
             }
             on_a_large_stack(move || {
                 let world = servers.world().map_err(anyhow::Error::msg)?;

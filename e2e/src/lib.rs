@@ -23,6 +23,7 @@ pub mod binary;
 pub mod cable;
 pub mod collector;
 pub mod contract;
+pub mod corpus;
 pub mod differential;
 pub mod docs;
 pub mod fixtures;

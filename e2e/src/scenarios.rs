@@ -10,6 +10,7 @@ mod compat;
 mod compat_orders;
 mod compat_publish;
 mod compat_related;
+mod corpus;
 mod dashboard;
 mod dev;
 mod doctor;
@@ -61,8 +62,15 @@ pub struct Scenario {
     pub play: fn(Arc<dyn World>) -> LocalBoxFuture<'static, anyhow::Result<()>>,
 }
 
-/// Themes whose scenarios each play alone in a world, because they cut the cables that all agents use.
-const ALONE: [&str; 1] = ["outages"];
+impl Scenario {
+    /// What it cannot be played without and is not here.
+    pub fn lacks(&self) -> Option<&'static str> {
+        if self.name.starts_with("corpus::") { crate::corpus::lacking() } else { None }
+    }
+}
+
+/// Themes whose scenarios each play alone in a world: they cut the cables that all agents use, or their many kinds keep an API server busy.
+const ALONE: [&str; 2] = ["outages", "corpus"];
 
 macro_rules! scenarios {
     ($($theme:ident: $($name:ident)*;)*) => {
@@ -293,6 +301,8 @@ pub fn all() -> Vec<Scenario> {
         process:
             the_released_binary_carries_an_order_through_kill_and_sigterm
             metrics_and_traces_tell_the_way_of_an_order_but_nothing_of_its_content;
+        corpus:
+            kinds_of_public_operators_are_published_ordered_changed_and_deleted;
         compat_publish:
             the_export_claims_what_related_resources_need
             claims_that_were_there_before_stay

@@ -1,7 +1,9 @@
 //! Measures agents: builds what is needed and runs the benchmark of `e2e/src/bench.rs`.
 
 use std::ffi::OsString;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use anyhow::ensure;
 
 use crate::{release, tools};
 
@@ -130,6 +132,24 @@ pub fn exports(args: &Exports) -> anyhow::Result<()> {
     measure("exports", &args.arguments)
 }
 
+/// Measure what the CRDs of public operators cost; `--help` tells more.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Corpus {
+    /// Arguments of the benchmark.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Measures lives of kinds instead of agents. The CRDs are fetched if they are not here.
+pub fn corpus(args: &Corpus) -> anyhow::Result<()> {
+    let fetched = Command::new(tools::root().join("e2e/corpus/fetch")).stderr(Stdio::inherit()).output()?;
+    ensure!(fetched.status.success(), "the CRDs of public operators cannot be fetched; they come from the Go proxy");
+    let folder = OsString::from(String::from_utf8(fetched.stdout)?.trim());
+    tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))?;
+    tools::run(benchmark("corpus", &args.arguments).env("CARRICK_CORPUS", folder))
+}
+
 /// Takes all figures of the documentation anew.
 pub fn figures(args: &Figures) -> anyhow::Result<()> {
     let mut agents = ours()?.to_vec();
@@ -163,6 +183,11 @@ fn build() -> anyhow::Result<()> {
 }
 
 fn measure(what: &str, arguments: &[OsString]) -> anyhow::Result<()> {
-    let program = tools::target().join("dist/carrick-bench");
-    tools::run(Command::new(program).current_dir(tools::root()).arg(what).args(arguments))
+    tools::run(&mut benchmark(what, arguments))
+}
+
+fn benchmark(what: &str, arguments: &[OsString]) -> Command {
+    let mut command = Command::new(tools::target().join("dist/carrick-bench"));
+    command.current_dir(tools::root()).arg(what).args(arguments);
+    command
 }

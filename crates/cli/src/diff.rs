@@ -2,7 +2,6 @@
 
 mod documents;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use carrick_evolution::{Class, Definition, Report, Trial, diff};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::agent_flags::OptionalAgentFlags;
 use crate::logs;
+use crate::ui::{print, print_json, telling};
 
 /// Judge what a changed CRD does to those who use it.
 ///
@@ -75,13 +75,11 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         (Some(old), Some(new)) => files(old, new)?,
         _ => exported(&args).await?,
     };
-    let mut out = std::io::stdout().lock();
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = match args.output {
-        Output::Text => out.write_all(text(&compared).as_bytes()),
-        Output::Markdown => out.write_all(markdown(&compared).as_bytes()),
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&value(&compared)?)?),
-    };
+    match args.output {
+        Output::Text => print(&text(&compared)),
+        Output::Markdown => print(&markdown(&compared)),
+        Output::Json => print_json(&value(&compared)?)?,
+    }
     Ok(exit_code(&compared))
 }
 
@@ -103,19 +101,24 @@ fn gone(old: &Definition) -> Report {
 }
 
 async fn exported(args: &Args) -> anyhow::Result<Vec<Compared>> {
-    let evolution = Evolution::connect(&args.agent.options()?.into_config()?).await?;
-    let all = args.published_resource.is_empty();
-    let names = if all { evolution.names().await? } else { args.published_resource.clone() };
-    let mut compared = Vec::new();
-    for name in names {
-        let evolved = match evolution.of(&name).await {
-            Err(carrick_syncagent::evolve::EvolveError::NotExported(_)) if all => continue,
-            evolved => evolved?,
-        };
-        let trial = if args.live { Some(evolution.trial(&evolved).await?) } else { None };
-        compared.push(Compared { about: name, report: evolved.report()?, trial });
-    }
-    Ok(compared)
+    let config = args.agent.options()?.into_config()?;
+    telling("reading what is exported", async |doing| {
+        let evolution = Evolution::connect(&config).await?;
+        let all = args.published_resource.is_empty();
+        let names = if all { evolution.names().await? } else { args.published_resource.clone() };
+        let (mut compared, number) = (Vec::new(), names.len());
+        for (done, name) in names.into_iter().enumerate() {
+            doing.now(format_args!("comparing {name}, {} of {number}", done + 1));
+            let evolved = match evolution.of(&name).await {
+                Err(carrick_syncagent::evolve::EvolveError::NotExported(_)) if all => continue,
+                evolved => evolved?,
+            };
+            let trial = if args.live { Some(evolution.trial(&evolved).await?) } else { None };
+            compared.push(Compared { about: name, report: evolved.report()?, trial });
+        }
+        Ok(compared)
+    })
+    .await
 }
 
 /// The worst of all. An object that would be refused or changed is at least a tightening.
@@ -155,7 +158,7 @@ fn markdown(compared: &[Compared]) -> String {
 }
 
 /// The overall class beside all changes. With several kinds, every change names its own.
-fn value(compared: &[Compared]) -> anyhow::Result<Value> {
+pub fn value(compared: &[Compared]) -> anyhow::Result<Value> {
     let mut changes = Vec::new();
     let mut trials = Vec::new();
     for one in compared {

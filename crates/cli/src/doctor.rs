@@ -15,16 +15,14 @@ pub(crate) mod report;
 mod right;
 mod wrap;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use crate::agent_flags::AgentFlags;
 use crate::logs;
-use crate::ui::{colours, waiting};
+use crate::ui::{Output, colours, print, print_json, telling, waiting};
 use checks::Severity;
+use clap::ValueEnum;
 use report::Report;
 
 /// Find what keeps an agent from working, and how to fix it.
@@ -56,14 +54,6 @@ enum FailOn {
     Red,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   carrick doctor --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig \\
@@ -79,29 +69,28 @@ const MORE: &str = "More: docs/doctor.md explains each check, docs/operations/tr
 /// Prints what another command has to say about an agent; fails only if something does not work.
 pub async fn report_on(flags: &AgentFlags) -> anyhow::Result<ExitCode> {
     let agent = flags.identify().await?;
-    let facts = waiting("asking both servers", Box::pin(gather::gather(&agent, Duration::from_secs(10)))).await;
-    let report = Report::new(&facts);
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = std::io::stdout().lock().write_all(report.text(colours()).as_bytes());
+    let gathering = Box::pin(gather::gather(&agent, Duration::from_secs(10)));
+    let report = Report::new(&waiting("asking both servers", gathering).await);
+    print(&report.text(colours()));
     Ok(report.exit_code(false))
 }
 
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let agent = args.agent.identify().await?;
-    let gathering = Box::pin(gather::gather(&agent, Duration::from_secs(args.timeout)));
-    let facts = waiting("asking both servers", gathering).await;
-    let report = Report::new(&facts);
-    let mut out = std::io::stdout().lock();
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = match args.output {
+    let facts = telling("looking for the agent", async |doing| {
+        let agent = args.agent.identify().await?;
+        doing.now("asking both servers");
+        anyhow::Ok(Box::pin(gather::gather(&agent, Duration::from_secs(args.timeout))).await)
+    });
+    let report = Report::new(&facts.await?);
+    match args.output {
         Output::Text => {
             let more = if report.severity == Severity::Green { "" } else { MORE };
-            out.write_all((report.text(colours()) + more).as_bytes())
+            print(&(report.text(colours()) + more));
         }
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
-    };
+        Output::Json => print_json(&report)?,
+    }
     Ok(report.exit_code(args.fail_on == FailOn::Amber))
 }
 

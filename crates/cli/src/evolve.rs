@@ -1,25 +1,30 @@
 //! `carrick approve` and `carrick rollback`: which schema of a kind its consumers get.
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use carrick_syncagent::evolve::{Evolution, Evolved};
+use serde_json::json;
 
 use crate::agent_flags::OptionalAgentFlags;
-use crate::diff::{Compared, text};
+use crate::diff::{Compared, text, value};
 use crate::logs;
+use crate::ui::{Output, confirmed, print, print_json, waiting};
 
 /// Export a schema that is held back, after showing what it changes.
 ///
 /// Shows what consumers would get and which of their objects would be refused or changed, asks, and then annotates the PublishedResource with the
 /// name of the schema. If the CRD changes again, its new schema is held back again.
 #[derive(Debug, clap::Args)]
+#[command(after_help = APPROVE)]
 pub struct ApproveArgs {
     /// The PublishedResource
     #[arg(value_name = "PUBLISHED_RESOURCE")]
     name: String,
     #[command(flatten)]
     agent: OptionalAgentFlags,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
@@ -30,6 +35,7 @@ pub struct ApproveArgs {
 /// The schema that follows from the CRD of today is held back until somebody approves it. If the PublishedResource exports every schema, its
 /// schemaUpdates becomes Manual.
 #[derive(Debug, clap::Args)]
+#[command(after_help = ROLLBACK)]
 pub struct RollbackArgs {
     /// The PublishedResource
     #[arg(value_name = "PUBLISHED_RESOURCE")]
@@ -39,64 +45,123 @@ pub struct RollbackArgs {
     to: Option<String>,
     #[command(flatten)]
     agent: OptionalAgentFlags,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
 }
 
+const APPROVE: &str = "\
+Examples:
+  carrick approve buckets --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
+      shows what changes, and asks
+  carrick approve buckets --yes -o json … | jq .class";
+
+const ROLLBACK: &str = "\
+Examples:
+  carrick rollback buckets --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
+      shows what changes, and asks
+  carrick rollback buckets --to v1a2b3c4.buckets.example.com --yes …";
+
 /// Approves the schema that is held back.
 pub async fn approve(args: ApproveArgs, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let evolution = Evolution::connect(&args.agent.options()?.into_config()?).await?;
-    let evolved = evolution.of(&args.name).await?;
-    if evolved.exported == evolved.computed {
-        println!("{} is exported already.", evolved.exported);
-        return Ok(ExitCode::SUCCESS);
+    let config = args.agent.options()?.into_config()?;
+    let (evolution, step) = waiting("trying the schema on what consumers have", async {
+        let evolution = Evolution::connect(&config).await?;
+        let evolved = evolution.of(&args.name).await?;
+        let step = Step::new(&evolution, evolved).await?;
+        anyhow::Ok((evolution, step))
+    })
+    .await?;
+    if !step.is_taken(args.output, args.yes)? {
+        anyhow::bail!("{} is not approved", step.evolved.computed);
     }
-    show(&evolution, &evolved).await?;
-    if !args.yes && !confirmed(&format!("Export {} instead of {}?", evolved.computed, evolved.exported))? {
-        anyhow::bail!("{} is not approved", evolved.computed);
+    if !step.is_done() {
+        waiting("approving", evolution.approve(&step.evolved)).await?;
     }
-    evolution.approve(&evolved).await?;
-    println!("{} is approved; a running agent exports it within moments.", evolved.computed);
+    step.tell(args.output, |after| format!("{after} is approved; a running agent exports it within moments."))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Goes back to the schema before.
 pub async fn roll_back(args: RollbackArgs, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let evolution = Evolution::connect(&args.agent.options()?.into_config()?).await?;
-    let evolved = evolution.of(&args.name).await?;
-    let back = evolution.earlier(&evolved, args.to.as_deref()).await?;
-    let target = back.computed.clone();
-    if target == evolved.exported {
-        println!("{target} is exported already.");
-        return Ok(ExitCode::SUCCESS);
-    }
-    show(&evolution, &back).await?;
-    if !args.yes && !confirmed(&format!("Export {target} instead of {}?", evolved.exported))? {
+    let config = args.agent.options()?.into_config()?;
+    let (evolution, evolved, step) = waiting("trying the schema on what consumers have", async {
+        let evolution = Evolution::connect(&config).await?;
+        let evolved = evolution.of(&args.name).await?;
+        let back = evolution.earlier(&evolved, args.to.as_deref()).await?;
+        let step = Step::new(&evolution, back).await?;
+        anyhow::Ok((evolution, evolved, step))
+    })
+    .await?;
+    if !step.is_taken(args.output, args.yes)? {
         anyhow::bail!("{} stays exported", evolved.exported);
     }
-    evolution.roll_back(&evolved, &target).await?;
-    if !evolved.is_gated() {
-        println!("schemaUpdates of PublishedResource {} is Manual now, so that the CRD does not undo this.", args.name);
+    if !step.is_done() {
+        waiting("going back", evolution.roll_back(&evolved, &step.evolved.computed)).await?;
     }
-    println!("A running agent exports {target} within moments.");
+    let manual = if evolved.is_gated() {
+        String::new()
+    } else {
+        format!("schemaUpdates of PublishedResource {} is Manual now, so that the CRD does not undo this.\n", args.name)
+    };
+    step.tell(args.output, |after| format!("{manual}A running agent exports {after} within moments."))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn show(evolution: &Evolution, evolved: &Evolved) -> anyhow::Result<()> {
-    let trial = Some(evolution.trial(evolved).await?);
-    let compared = Compared { about: evolved.name.clone(), report: evolved.report()?, trial };
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = std::io::stdout().lock().write_all(text(&[compared]).as_bytes());
-    Ok(())
+/// A step from the exported schema to another one, and what it does to consumers.
+struct Step {
+    evolved: Evolved,
+    compared: Vec<Compared>,
 }
 
-fn confirmed(question: &str) -> anyhow::Result<bool> {
-    anyhow::ensure!(std::io::stdin().is_terminal(), "nobody can be asked here; say --yes to go on");
-    eprint!("{question} [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+impl Step {
+    /// Compares the two schemas, and tries the other one on consumers' objects.
+    async fn new(evolution: &Evolution, evolved: Evolved) -> anyhow::Result<Self> {
+        let compared = if evolved.exported == evolved.computed {
+            Vec::new()
+        } else {
+            let trial = Some(evolution.trial(&evolved).await?);
+            vec![Compared { about: evolved.name.clone(), report: evolved.report()?, trial }]
+        };
+        Ok(Self { evolved, compared })
+    }
+
+    /// Whether that schema is exported already.
+    fn is_done(&self) -> bool {
+        self.compared.is_empty()
+    }
+
+    /// Shows what changes, and asks.
+    fn is_taken(&self, output: Output, yes: bool) -> anyhow::Result<bool> {
+        match output {
+            Output::Text => print(&text(&self.compared)),
+            // Whoever is asked has to know what about; standard output is for the answer.
+            Output::Json if !yes => eprint!("{}", text(&self.compared)),
+            Output::Json => {}
+        }
+        let question = format!("Export {} instead of {}?", self.evolved.computed, self.evolved.exported);
+        Ok(self.is_done() || yes || confirmed(&question)?)
+    }
+
+    /// Says what was done.
+    fn tell(&self, output: Output, done: impl Fn(&str) -> String) -> anyhow::Result<()> {
+        let (before, after) = (&self.evolved.exported, &self.evolved.computed);
+        match output {
+            Output::Text if self.is_done() => print(&format!("{after} is exported already.\n")),
+            Output::Text => print(&format!("{}\n", done(after))),
+            Output::Json => {
+                let mut told = value(&self.compared)?;
+                told["publishedResource"] = json!(self.evolved.name);
+                told["before"] = json!(before);
+                told["after"] = json!(after);
+                print_json(&told)?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -2,16 +2,14 @@
 
 mod paint;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use carrick_syncagent::agent::explain::{Question, explain};
-use clap::ValueEnum;
 
 use crate::agent_flags::AgentFlags;
 use crate::logs;
-use crate::ui::{colours, waiting};
+use crate::ui::{Output, colours, print, print_json, telling};
 
 /// Show what the agent would do right now and why, without doing it.
 ///
@@ -39,14 +37,6 @@ pub struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   carrick explain --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig \\
@@ -60,23 +50,24 @@ Examples:
 /// Prints the report.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let agent = args.agent.identify().await?;
-    let config = agent.options.clone().into_config()?;
-    let question = Question {
-        as_keeper: !agent.is_named,
-        published_resource: args.published_resource,
-        workspace: args.workspace,
-        object: args.object,
-        patience: Duration::from_secs(args.timeout),
-    };
-    let report = waiting("reading both clusters", explain(config, &question)).await?;
-    let coloured = colours();
-    let mut out = std::io::stdout().lock();
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = match args.output {
-        Output::Text if coloured => write!(out, "{}", paint::paint(&report.to_string())),
-        Output::Text => write!(out, "{report}"),
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
-    };
+    let report = telling("looking for the agent", async |doing| {
+        let agent = args.agent.identify().await?;
+        let config = agent.options.clone().into_config()?;
+        let question = Question {
+            as_keeper: !agent.is_named,
+            published_resource: args.published_resource,
+            workspace: args.workspace,
+            object: args.object,
+            patience: Duration::from_secs(args.timeout),
+        };
+        doing.now("reading both clusters");
+        anyhow::Ok(explain(config, &question).await?)
+    });
+    let report = report.await?;
+    match args.output {
+        Output::Text if colours() => print(&paint::paint(&report.to_string())),
+        Output::Text => print(&report.to_string()),
+        Output::Json => print_json(&report)?,
+    }
     Ok(if report.incomplete.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

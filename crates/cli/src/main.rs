@@ -137,3 +137,69 @@ fn wait(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commands without a report: what they print is for people, is a document already, or is written into files.
+    const WITHOUT_REPORT: [&str; 12] = [
+        "bind demo",
+        "completions",
+        "demo",
+        "dev",
+        "init",
+        "man",
+        "toolkit cel",
+        "toolkit crd",
+        "toolkit path delete",
+        "toolkit path get",
+        "toolkit path set",
+        "toolkit template",
+    ];
+
+    /// All commands that do something, by their names.
+    fn leaves(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
+        let below: Vec<&clap::Command> =
+            command.get_subcommands().filter(|command| command.get_name() != "help").collect();
+        if below.is_empty() {
+            all.push((name.to_owned(), command.clone()));
+        }
+        for command in below {
+            leaves(command, format!("{name} {}", command.get_name()).trim(), all);
+        }
+    }
+
+    fn all() -> Vec<(String, clap::Command)> {
+        let mut root = Cli::command();
+        root.build();
+        let mut all = Vec::new();
+        leaves(&root, "", &mut all);
+        assert!(all.len() > 15, "{all:?}");
+        all
+    }
+
+    #[test]
+    fn whatever_reports_something_does_so_for_programs_too() {
+        for (name, command) in all() {
+            let json = command.get_arguments().any(|argument| {
+                let values = argument.get_possible_values();
+                argument.get_short() == Some('o') && values.iter().any(|value| value.get_name() == "json")
+            });
+            assert_ne!(json, WITHOUT_REPORT.contains(&name.as_str()), "carrick {name}");
+        }
+    }
+
+    #[test]
+    fn help_lists_global_flags_once_and_last() {
+        for (name, mut command) in all() {
+            for help in [command.render_help().to_string(), command.render_long_help().to_string()] {
+                let flags = help.lines().filter(|line| line.trim_start().starts_with("-v, --verbose"));
+                assert_eq!(flags.count(), 1, "carrick {name}: {help}");
+                assert_eq!(help.matches("Global options:").count(), 1, "carrick {name}: {help}");
+                let listed = |text: &str| help.find(text).unwrap_or(0);
+                assert!(listed("Global options:") > listed("Options:"), "carrick {name}: {help}");
+            }
+        }
+    }
+}

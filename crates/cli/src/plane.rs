@@ -10,6 +10,7 @@
 //!  D/.lock                   held while running: two processes must not write the same data
 //! ```
 
+mod addresses;
 mod examples;
 mod kcp;
 mod lock;
@@ -28,8 +29,9 @@ use carrick_plane::{Config, Durability, Mode, Plane, PlaneError, User};
 
 use crate::logs::{self, Quiet};
 use crate::signals::StopSignals;
-use crate::ui::Ui;
+use crate::ui::{Output, Ui, print};
 use crate::{kubeconfig, workspaces};
+use addresses::Addresses;
 
 const PROVIDER: &str = "provider";
 const SET_UP: Duration = Duration::from_secs(20);
@@ -70,6 +72,9 @@ pub struct Args {
     /// Serve an endpoint for injecting faults beside each server, on free ports.
     #[arg(long)]
     control: bool,
+    /// Output format; JSON is one line, printed as soon as both servers answer
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
     /// Serve only kcp, from the arguments of `kcp start`, which follow; `--as-kcp --help` lists them.
     #[arg(long, value_name = "KCP ARGUMENTS", num_args = 0.., allow_hyphen_values = true, exclusive = true)]
     as_kcp: Option<Vec<String>>,
@@ -85,6 +90,7 @@ Examples:
   carrick plane --data-dir ./plane --client-ca ./ca.pem               certificates of your own
   carrick plane --data-dir ./plane --control                          faults on purpose; with the token of shard-admin or admin:
     curl -H \"Authorization: Bearer $TOKEN\" -d '{\"match\":{\"verbs\":[\"create\"]},\"effect\":{\"refuse\":{\"code\":503}}}' $FAULTS/faults
+  carrick plane --data-dir ./plane -o json > plane.json &             for scripts: addresses and kubeconfigs in one line
   carrick plane --as-kcp start --root-directory ./kcp                 in place of `kcp start`
 
 Files in the data folder:
@@ -134,37 +140,26 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     }
     examples::write(&folder.join("examples"), &args.provider_workspace)?;
 
-    let ui = Ui::new(true);
-    if continued {
-        ui.line(format_args!("Continuing with the data in {}.\n", folder.display()));
-    }
-    let workspace = format!("{}/clusters/{}", kcp.url(), args.provider_workspace);
-    let table = [
-        ("kcp", kcp.url(), "kcp-admin.kubeconfig"),
-        ("service cluster", service.url(), "service.kubeconfig"),
-        ("provider's workspace", &workspace, "provider.kubeconfig"),
-    ];
-    let width = table.iter().map(|(_, url, _)| url.len()).max().unwrap_or_default();
-    for (what, url, file) in table {
-        ui.line(format_args!("{what:<22}{url:<width$}  {}", folder.join(file).display()));
-    }
-    for endpoint in kcp.endpoints() {
-        if let Some(shard) = endpoint.shard() {
-            ui.line(format_args!("{:<22}{}", format!("shard {shard}"), endpoint.url()));
-        }
-    }
-    for (what, plane) in [("faults of kcp", &kcp), ("faults of the service", &service)] {
-        if let Some(url) = plane.control_url() {
-            ui.line(format_args!("{what:<22}{url}"));
-        }
-    }
-    examples::print(&ui, &folder, kcp.url());
+    let addresses = Addresses::new(&kcp, &service, &args.provider_workspace, &folder);
     let mut signals = StopSignals::listen()?;
-    ui.line("\nRunning until Ctrl-C.");
+    let ui = Ui::new(true);
+    match args.output {
+        Output::Json => print(&(serde_json::to_string(&addresses)? + "\n")),
+        Output::Text => {
+            if continued {
+                ui.line(format_args!("Continuing with the data in {}.\n", folder.display()));
+            }
+            addresses.show(&ui);
+            examples::print(&ui, &folder, kcp.url());
+            ui.line("\nRunning until Ctrl-C.");
+        }
+    }
 
     signals.next().await?;
     tokio::join!(kcp.stop(), service.stop());
-    ui.line(format_args!("\nStopped. The data stays in {}.", folder.display()));
+    if args.output == Output::Text {
+        ui.line(format_args!("\nStopped. The data stays in {}.", folder.display()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,13 +13,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use clap::ValueEnum;
 use console::{Key, Term};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::demo::fetch;
-use crate::ui::colours;
+use crate::ui::{Output, colours, print, print_json, waiting};
 use crate::{logs, signals};
 pub use screen::trouble;
 use screen::{Size, text};
@@ -50,14 +49,6 @@ pub struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   api-syncagent … --dashboard-address :8086
@@ -73,22 +64,26 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let url = format!("{}/state.json", dashboard_url(args.address.as_deref().unwrap_or(&args.url))?);
     let look = async |url: &str| look(url, args.token_file.as_deref()).await;
     if args.output == Output::Json {
-        // If the reader has closed the pipe, there is nobody to print for, here and below.
-        let _ = out.write_str(&(serde_json::to_string_pretty(&look(&url).await?)? + "\n"));
+        print_json(&waiting("asking the agent", look(&url)).await?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.once || !out.is_term() {
         let size = Size { width: None, height: None, colours: colours() };
-        let _ = out.write_str(&text(&look(&url).await?, size));
+        print(&text(&waiting("asking the agent", look(&url)).await?, size));
         return Ok(ExitCode::SUCCESS);
     }
     let (mut keys, mut stopped) = (keys(&out), std::pin::pin!(signals::stop()));
     loop {
-        let (height, width) = out.size();
-        let size = Size { width: Some(width.into()), height: Some(height.into()), colours: colours() };
-        let shown = look(&url).await.map_or_else(|error| format!("{error:#}\n"), |state| text(&state, size));
-        let _ = out.clear_screen();
-        let _ = out.write_str(&shown);
+        // An agent that does not answer must not keep anybody from leaving.
+        let refresh = async {
+            let looked = look(&url).await;
+            let (height, width) = out.size();
+            let size = Size { width: Some(width.into()), height: Some(height.into()), colours: colours() };
+            let shown = looked.map_or_else(|error| format!("{error:#}\n"), |state| text(&state, size));
+            // If the terminal is gone, there is nobody to print for.
+            let _ = out.clear_screen().and_then(|()| out.write_str(&shown));
+            tokio::time::sleep(Duration::from_secs(args.every.max(1))).await;
+        };
         tokio::select! {
             told = &mut stopped => {
                 restore(&out);
@@ -96,7 +91,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::SUCCESS);
             }
             Some(()) = keys.recv() => return Ok(ExitCode::SUCCESS),
-            () = tokio::time::sleep(Duration::from_secs(args.every.max(1))) => {}
+            () = refresh => {}
         }
     }
 }

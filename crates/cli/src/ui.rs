@@ -2,17 +2,29 @@
 //! as plain text.
 
 use std::fmt::Display;
+use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use console::{Term, style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 
 const LIMIT: Duration = Duration::from_secs(10);
 /// What takes longer is announced.
 const MOMENT: Duration = Duration::from_millis(700);
 /// Details begin below the text of their step.
 const INDENT: &str = "               ";
+
+/// What a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
 
 /// Where a command prints to.
 #[derive(Debug, Clone)]
@@ -105,7 +117,7 @@ impl Ui {
     /// Standard output, as a terminal if it is one. No spinner if log lines go to the same terminal.
     pub fn new(logs: bool) -> Self {
         let out = Term::stdout();
-        let terminal = out.is_term() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let terminal = out.is_term() && !is_dumb();
         Self { out, spinner: terminal && !logs, colour: terminal && std::env::var_os("NO_COLOR").is_none() }
     }
 
@@ -181,31 +193,82 @@ pub fn colours() -> bool {
     console::colors_enabled() && std::env::var_os("NO_COLOR").is_none()
 }
 
+/// Prints text as it is.
+pub fn print(text: &str) {
+    // If the reader has closed the pipe, there is nobody to print for.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Prints something for programs.
+pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"));
+    Ok(())
+}
+
+/// Asks on standard error; an error if nobody can answer.
+pub fn confirmed(question: &str) -> anyhow::Result<bool> {
+    anyhow::ensure!(std::io::stdin().is_terminal(), "nobody can be asked here; say --yes to go on");
+    eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// Waits for something, with a spinner on a terminal's standard error if it takes more than a moment.
 pub async fn waiting<T>(text: &str, work: impl Future<Output = T>) -> T {
-    let err = Term::stderr();
-    let mut work = std::pin::pin!(work);
-    if !err.is_term() {
+    telling(text, async |_| work.await).await
+}
+
+/// What is being done, for whoever waits.
+pub struct Doing(ProgressBar);
+
+impl Doing {
+    /// Something else is being done now.
+    pub fn now(&self, text: impl Display) {
+        self.0.set_message(text.to_string());
+    }
+}
+
+/// The same for work that tells how far it is.
+pub async fn telling<T>(text: &str, work: impl AsyncFnOnce(&Doing) -> T) -> T {
+    let (err, doing) = (Term::stderr(), Doing(spinner(text)));
+    let mut work = std::pin::pin!(work(&doing));
+    if !err.is_term() || is_dumb() {
         return work.await;
     }
-    let spinner = tokio::select! {
+    tokio::select! {
         done = &mut work => return done,
-        () = tokio::time::sleep(MOMENT) => spin(&err, text),
-    };
+        () = tokio::time::sleep(MOMENT) => show(&doing.0, &err),
+    }
     let done = work.await;
-    spinner.finish_and_clear();
+    doing.0.finish_and_clear();
     done
 }
 
-fn spin(out: &Term, text: &str) -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    bar.set_draw_target(ProgressDrawTarget::term(out.clone(), 20));
+/// Whether the terminal cannot draw a line again.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// A spinner that is not shown yet.
+fn spinner(text: &str) -> ProgressBar {
+    let bar = ProgressBar::hidden();
     // A bad template would only look worse.
     if let Ok(style) = ProgressStyle::with_template("  {spinner:.cyan}            {msg}") {
         bar.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
     }
     bar.set_message(text.to_owned());
+    bar
+}
+
+fn show(bar: &ProgressBar, out: &Term) {
+    bar.set_draw_target(ProgressDrawTarget::term(out.clone(), 20));
     bar.enable_steady_tick(Duration::from_millis(80));
+}
+
+fn spin(out: &Term, text: &str) -> ProgressBar {
+    let bar = spinner(text);
+    show(&bar, out);
     bar
 }
 

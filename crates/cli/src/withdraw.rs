@@ -1,14 +1,13 @@
 //! `carrick withdraw`: a kind leaves the export on a date that its consumers know.
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use carrick_syncagent::withdraw::{Offer, Usage, Withdrawer};
-use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::agent_flags::OptionalAgentFlags;
 use crate::logs;
+use crate::ui::{Output, confirmed, print, print_json, waiting};
 
 /// Withdraw a kind from its consumers, on a date that they know.
 ///
@@ -43,15 +42,6 @@ pub struct Args {
     yes: bool,
 }
 
-/// How to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   carrick withdraw Bucket --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
@@ -67,15 +57,23 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         args.message.is_none() || date.is_some(),
         "there is nothing to say without a date; set one with --in or --at"
     );
-    let withdrawer = Withdrawer::connect(&args.agent.options()?.into_config()?).await?;
-    let pr = withdrawer.find(&args.kind).await?;
-    let offer = withdrawer.offer(&pr).await?;
+    let config = args.agent.options()?.into_config()?;
+    let (withdrawer, pr, offer) = waiting("asking who uses it", async {
+        let withdrawer = Withdrawer::connect(&config).await?;
+        let pr = withdrawer.find(&args.kind).await?;
+        let offer = withdrawer.offer(&pr).await?;
+        anyhow::Ok((withdrawer, pr, offer))
+    })
+    .await?;
     let changed = match date {
         _ if args.undo => Some(withdrawer.undo(&pr).await?),
         Some(date) => {
             let question = format!("Withdraw {} at {}?", offer.resource, shown(date));
-            if args.output == Output::Text && !args.yes {
-                print(&text(&offer));
+            // Whoever is asked has to know what about; standard output is for the answer.
+            match args.output {
+                _ if args.yes => {}
+                Output::Text => print(&text(&offer)),
+                Output::Json => eprint!("{}", text(&offer)),
             }
             if !args.yes && !confirmed(&question)? {
                 anyhow::bail!("{} is not withdrawn", offer.resource);
@@ -86,15 +84,10 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     };
     let offer = offer.as_of(changed.as_ref().unwrap_or(&pr));
     match args.output {
-        Output::Json => print(&format!("{}\n", serde_json::to_string_pretty(&offer)?)),
+        Output::Json => print_json(&offer)?,
         Output::Text => print(&format!("{}{}", text(&offer), outlook(&offer))),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn print(text: &str) {
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// Who uses a kind.
@@ -151,14 +144,6 @@ pub fn duration(text: &str) -> Result<SignedDuration, String> {
         _ => return Err(wrong()),
     };
     number.checked_mul(unit).filter(|seconds| *seconds < 1 << 35).map(SignedDuration::from_secs).ok_or_else(wrong)
-}
-
-fn confirmed(question: &str) -> anyhow::Result<bool> {
-    anyhow::ensure!(std::io::stdin().is_terminal(), "nobody can be asked here; say --yes to go on");
-    eprint!("{question} [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 #[cfg(test)]

@@ -28,4 +28,5 @@ pub use example::{NoExample, example};
 pub use judge::{diff, harm};
 pub use report::{Change, Report};
 pub use round_trip::{Loss, round_trips};
+pub use sample::examples;
 pub use trial::{Harmed, Trial};

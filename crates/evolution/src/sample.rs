@@ -16,6 +16,12 @@ const DEPTH: usize = 5;
 /// Lists and maps grow to this size if a schema asks for it.
 const SIZE: u64 = 70;
 
+/// Values that a schema allows, small ones first: each has passed the validator. None if the schema is not one that API servers take.
+pub fn examples(schema: &Value) -> Vec<Value> {
+    let Ok(compiled) = Schema::part(schema) else { return Vec::new() };
+    samples(schema).into_iter().filter(|value| compiled.validate(value, None).is_empty()).collect()
+}
+
 /// Values for a node, simple ones first.
 pub(crate) fn samples(schema: &Value) -> Vec<Value> {
     near(schema, schema)

@@ -6,21 +6,18 @@
 //!
 //! The texts are sent as they are, in YAML, so that reading them is compared as well. `e2e/corpus/fetch` collects them.
 
-mod files;
-
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Context;
 use futures::StreamExt;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 
-use self::files::{Corpus, Text};
 use super::normal::{self, Normal};
 use super::peer::Peer;
-use crate::stage;
+use crate::corpus::files::{Corpus, Text};
+use crate::corpus::kind::CustomKind;
+use crate::{corpus, stage};
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const JSON: &str = "application/json";
@@ -42,19 +39,9 @@ fn is_known(crd: &str, step: &str) -> bool {
     KNOWN.iter().any(|(known, part)| *known == crd && step.contains(part))
 }
 
-/// The folder of the corpus, if it was fetched.
-pub fn folder() -> Option<PathBuf> {
-    std::env::var_os("CARRICK_CORPUS").map(PathBuf::from)
-}
-
 /// Compares two servers; tells how they differ.
 pub async fn compare(real: &Peer, plane: &Peer) -> anyhow::Result<Vec<String>> {
-    let folder = folder().context("CARRICK_CORPUS names no folder")?;
-    let mut corpus = files::read(&folder)?;
-    // One CRD, or those of one operator, by a part of the name.
-    if let Ok(part) = std::env::var("CARRICK_CRD") {
-        corpus.crds.retain(|name, _| name.contains(&part));
-    }
+    let corpus = corpus::read(|_| true)?;
     let namespaces: BTreeSet<&str> = corpus.samples.iter().filter_map(Text::namespace).collect();
     for peer in [real, plane] {
         for name in &namespaces {
@@ -118,44 +105,7 @@ fn shortened(line: &str) -> String {
     line.lines().map(|part| part.chars().take(600).collect::<String>()).collect::<Vec<_>>().join("\n    ")
 }
 
-/// A kind, as its CRD says.
-struct CustomKind {
-    crd: Value,
-    group: String,
-    kind: String,
-    plural: String,
-    namespaced: bool,
-    /// Served versions.
-    versions: Vec<String>,
-}
-
 impl CustomKind {
-    fn of(crd: &Value) -> Self {
-        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-        let served = versions.filter(|version| version["served"] == true);
-        let mut crd_without_webhook = crd.clone();
-        // Nobody answers at the address of an operator's webhook.
-        crd_without_webhook["spec"]["conversion"] = json!({"strategy": "None"});
-        Self {
-            group: text("/spec/group"),
-            kind: text("/spec/names/kind"),
-            plural: text("/spec/names/plural"),
-            namespaced: crd["spec"]["scope"] == "Namespaced",
-            versions: served.filter_map(|version| version["name"].as_str()).map(str::to_owned).collect(),
-            crd: crd_without_webhook,
-        }
-    }
-
-    /// Whether a sample is one of this kind.
-    fn made(&self, sample: &Text) -> bool {
-        let version = sample.value["apiVersion"].as_str().and_then(|version| version.split_once('/'));
-        sample.value["kind"] == *self.kind
-            && version.is_some_and(|(group, version)| {
-                *group == *self.group && self.versions.iter().any(|known| known == version)
-            })
-    }
-
     fn path(&self, version: &str, namespace: &str) -> String {
         let place = if self.namespaced { format!("/namespaces/{namespace}") } else { String::new() };
         format!("/apis/{}/{version}{place}/{}", self.group, self.plural)

@@ -9,15 +9,13 @@ mod checks;
 mod facts;
 mod gather;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use crate::doctor::report::Report;
 use crate::logs;
+use crate::ui::{Output, colours, print, print_json, waiting};
 
 /// Find what keeps a konnector or a backend from working, and how to fix it.
 ///
@@ -41,14 +39,6 @@ pub struct Args {
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   carrick bind doctor --kubeconfig consumer.kubeconfig
@@ -59,13 +49,12 @@ Examples:
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let patience = Duration::from_secs(args.timeout);
-    let facts = Box::pin(gather::gather(args.kubeconfig, args.provider_kubeconfig, patience)).await;
+    let gathering = Box::pin(gather::gather(args.kubeconfig, args.provider_kubeconfig, patience));
+    let facts = waiting("asking consumer and provider", gathering).await;
     let report = Report::of(checks::all(&facts));
-    let mut out = std::io::stdout().lock();
-    // If the reader has closed the pipe, there is nobody to print for.
-    let _ = match args.output {
-        Output::Text => out.write_all(report.text(crate::ui::colours()).as_bytes()),
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
-    };
+    match args.output {
+        Output::Text => print(&report.text(colours())),
+        Output::Json => print_json(&report)?,
+    }
     Ok(report.exit_code(true))
 }

@@ -38,22 +38,47 @@ pub struct Document {
     pub object: Value,
 }
 
-/// All objects of a text in YAML or JSON; a `List` counts as its items.
+/// All objects of a text in YAML or JSON, as kubectl finds them: a list of any kind counts as its items, and JSON needs nothing between
+/// objects.
 pub fn read(text: &str, side: Side) -> Result<Vec<Document>, String> {
-    let values = yaml::values(text).map_err(|error| format!("this is not valid YAML: {error}"))?;
+    let values = match json_stream(text) {
+        Some(values) => values,
+        None => yaml::values(text).map_err(|error| format!("this is not valid YAML: {error}"))?,
+    };
     let mut documents = Vec::new();
     for (number, value) in values.into_iter().enumerate() {
-        match &value {
-            Value::Null => {}
-            Value::Object(list) if list.get("kind").is_some_and(|kind| kind == "List") => {
-                for item in value["items"].as_array().into_iter().flatten() {
-                    documents.push(document(item.clone(), side, number + 1)?);
+        match items(&value) {
+            _ if value.is_null() => {}
+            Some(items) => {
+                for item in items {
+                    documents.push(document(item, side, number + 1)?);
                 }
             }
-            _ => documents.push(document(value, side, number + 1)?),
+            None => documents.push(document(value, side, number + 1)?),
         }
     }
     Ok(documents)
+}
+
+/// The objects of a text that is nothing but JSON.
+fn json_stream(text: &str) -> Option<Vec<Value>> {
+    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
+    values.ok().filter(|_| text.trim_start().starts_with('{'))
+}
+
+/// The items of a list. They need not repeat what the list says about their kind.
+fn items(list: &Value) -> Option<Vec<Value>> {
+    let items = list.get("items")?.as_array()?;
+    let kind = list["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).filter(|kind| !kind.is_empty());
+    let complete = |item: &Value| {
+        let mut item = item.clone();
+        if let (Some(kind), true, None) = (kind, item.is_object(), item.get("kind")) {
+            item["kind"] = json!(kind);
+            item["apiVersion"] = list["apiVersion"].clone();
+        }
+        item
+    };
+    Some(items.iter().map(complete).collect())
 }
 
 /// A PublishedResource that publishes a CRD as it is, for users who have written none.
@@ -107,6 +132,43 @@ mod tests {
         let spec = &documents[0].object["spec"];
         assert_eq!(*spec, json!({ "mode": 292, "true": true, "related": null }));
         assert_eq!(documents[0].object["status"], Value::Null);
+    }
+
+    #[test]
+    fn lists_of_any_kind_and_json_without_separators_are_taken() {
+        let ids = |text: &str| -> Vec<String> {
+            read(text, Side::Consumer).unwrap().iter().map(|one| format!("{} {}", one.id, one.version)).collect()
+        };
+        let list = "apiVersion: example.com/v1\nkind: BucketList\nmetadata: {resourceVersion: ''}\nitems:\n\
+                    - metadata: {name: a}\n- {apiVersion: v1, kind: Secret, metadata: {name: b}}\n";
+        assert_eq!(ids(list), ["Bucket a v1", "Secret b v1"]);
+        assert_eq!(ids("apiVersion: v1\nkind: List\nitems: []\n"), Vec::<String>::new());
+        let two = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}}"#;
+        assert_eq!(ids(two), ["Secret a v1", "Secret b v1"]);
+        // Braces do not make it JSON.
+        assert_eq!(ids("{apiVersion: v1, kind: Secret, metadata: {name: a}}"), ["Secret a v1"]);
+    }
+
+    #[test]
+    fn whatever_editors_and_generators_put_around_objects_is_taken() {
+        let object = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n";
+        let windows = object.replace('\n', "\r\n");
+        let texts = [
+            format!("\u{feff}{object}"),
+            format!("\u{feff}---\n{object}"),
+            windows.clone(),
+            format!("---\r\n{windows}---\r\n# nothing\r\n"),
+            format!("# a\n\n---\n# b\n---\n{object}...\n"),
+            format!("--- # a\n{object}---\n"),
+            format!("%YAML 1.1\n---\n{object}"),
+            format!("{object}\n---\n\n---\n---"),
+            format!("x: &x {{b: c}}\nlabels: {{<<: *x}}\n{object}"),
+        ];
+        for text in texts {
+            let found = read(&text, Side::Service).map(|all| all.iter().map(|one| one.id.to_string()).collect());
+            assert_eq!(found, Ok(vec!["Secret a".to_owned()]), "{text:?}");
+        }
     }
 
     #[test]

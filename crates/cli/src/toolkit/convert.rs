@@ -2,8 +2,11 @@
 
 use carrick_syncagent::toolkit;
 
+use serde_json::json;
+
 use super::complaint::Complaint;
 use super::source;
+use crate::ui::Output;
 
 /// Try the conversion rules of a PublishedResource: on one object, or on many that the schemas allow, there and back again.
 #[derive(Debug, clap::Args)]
@@ -21,12 +24,17 @@ pub struct Args {
     /// Version to convert the object to, by its name in kcp.
     #[arg(long, value_name = "VERSION", requires = "object")]
     to: Option<String>,
+    /// Output format; as text, an object is YAML.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   carrick toolkit convert --crd crd.yaml published-resource.yaml
       what a round trip through each version loses; the exit code is 1 if it loses anything
+  carrick toolkit convert --crd crd.yaml published-resource.yaml -o json
+      the same for programs: losses, each with from, to, path, reason and example
   carrick toolkit convert --crd crd.yaml --object order.yaml --to v1 published-resource.yaml
       the object in version v1, as YAML";
 
@@ -37,9 +45,16 @@ pub fn run(args: &Args) -> Result<(), Complaint> {
     let crd = source::data(&args.crd)?;
     if let (Some(object), Some(to)) = (&args.object, &args.to) {
         let converted = toolkit::convert(&pr, &crd, &source::data(object)?, to).map_err(complain)?;
-        return super::print(&serde_saphyr::to_string(&converted).map_err(complain)?);
+        return super::print(&match args.output {
+            Output::Text => serde_saphyr::to_string(&converted).map_err(complain)?,
+            Output::Json => serde_json::to_string_pretty(&converted).map_err(complain)?,
+        });
     }
     let losses = toolkit::losses(&pr, &crd).map_err(complain)?;
+    if args.output == Output::Json {
+        super::print(&serde_json::to_string_pretty(&json!({ "losses": losses })).map_err(complain)?)?;
+        return if losses.is_empty() { Ok(()) } else { Err(Complaint::new("not everything comes back as it was")) };
+    }
     if losses.is_empty() {
         return super::print("nothing is lost between any two versions");
     }

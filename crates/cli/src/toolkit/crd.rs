@@ -7,6 +7,7 @@ use carrick_syncagent::toolkit;
 
 use super::complaint::Complaint;
 use super::source;
+use crate::ui::waiting;
 
 /// Print the CRD that a PublishedResource publishes, as it will look in kcp. Warnings about its rules go to standard error.
 #[derive(Debug, clap::Args)]
@@ -47,7 +48,7 @@ pub fn run(args: &Args) -> Result<(), Complaint> {
     }
     let overrides = Overrides { context: args.context.clone(), ..Overrides::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(complain)?;
-    let (answer, doubts) = runtime.block_on(async {
+    let asking = async {
         let client = Server::infer(args.kubeconfig.as_deref(), &overrides).map_err(complain)?.client();
         let answer = if args.ars {
             toolkit::resource_schema(&client, &pr, !args.no_projection).await
@@ -55,7 +56,8 @@ pub fn run(args: &Args) -> Result<(), Complaint> {
             toolkit::crd(&client, &pr, !args.no_projection).await
         };
         Ok::<_, Complaint>((answer.map_err(complain)?, toolkit::doubts(&client, &pr).await.map_err(complain)?))
-    })?;
+    };
+    let (answer, doubts) = runtime.block_on(waiting("asking the service cluster", asking))?;
     // On stderr, so that the answer can be piped.
     for doubt in &doubts {
         eprintln!("{doubt}");

@@ -75,7 +75,7 @@ Examples:
   carrick doctor … -o json | jq '.findings[] | select(.severity == \"red\")'";
 
 /// Where to read on, in the repository.
-const MORE: &str = "More: docs/doctor.md explains each check, docs/operations/troubleshooting.md goes from what you see to what to do.\n";
+const MORE: &str = "More: docs/doctor.md about each check, docs/operations/troubleshooting.md by symptom.\n";
 
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {

@@ -65,7 +65,8 @@ Examples:
   carrick doctor … -o json | jq '.findings[] | select(.severity == \"red\")'";
 
 /// Where to read on, in the repository.
-const MORE: &str = "More: docs/doctor.md explains each check, docs/operations/troubleshooting.md goes from what you see to what to do.\n";
+const MORE: &str = "More: docs/doctor.md about each check, docs/operations/troubleshooting.md by symptom.\n";
+
 /// Prints what another command has to say about an agent; fails only if something does not work.
 pub async fn report_on(flags: &AgentFlags) -> anyhow::Result<ExitCode> {
     let agent = flags.identify().await?;

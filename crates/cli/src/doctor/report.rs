@@ -113,4 +113,14 @@ mod tests {
         assert_eq!(json["findings"][0]["check"], "Service cluster");
         assert_eq!(json["findings"][0]["severity"], "red");
     }
+    #[test]
+    fn amber_fails_only_if_it_counts() {
+        for (finding, counted, uncounted) in
+            [(Finding::green("a"), 0, 0), (Finding::amber("a"), 1, 0), (Finding::red("a"), 2, 2)]
+        {
+            let report = Report::of([("check", vec![finding])]);
+            let codes = [report.exit_code(true), report.exit_code(false)];
+            assert_eq!(codes, [ExitCode::from(counted), ExitCode::from(uncounted)]);
+        }
+    }
 }

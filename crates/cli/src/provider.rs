@@ -326,7 +326,9 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
     }
     ui.heading("Install the agent, or upgrade it");
     ui.command(&plan.helm(args.offer.kubeconfig.as_deref(), args.values.as_deref(), &args.apiexport_hostport_override));
-    ui.heading("What the doctor says, with the agent's rights in kcp; amber until the agent runs and somebody has bound");
+    ui.heading(
+        "What the doctor says, with the agent's rights in kcp; amber until the agent runs and somebody has bound",
+    );
     match check(setup, args, &login).await {
         Ok(code) => Ok(code),
         Err(error) => {

@@ -17,6 +17,7 @@ pub fn carrick(args: &[&str]) -> Command {
 }
 
 /// What kubectl says, or nothing if there is no kubectl here.
+#[allow(dead_code, reason = "not every test needs it")]
 pub fn kubectl(args: &[&str]) -> Option<Output> {
     Command::new("kubectl").args(args).env("HOME", env!("CARGO_TARGET_TMPDIR")).output().ok()
 }

@@ -122,9 +122,7 @@ async fn platform_mesh_makes_the_workspace_and_gets_what_its_portal_shows() {
     };
 
     let kubeconfig = std::fs::read_to_string(&login).unwrap();
-    let playing = tokio::spawn(platform(admin.clone(), mine.clone(), kubeconfig));
-    let told = up(&[]).await;
-    playing.await.unwrap();
+    let ((), told) = tokio::join!(platform(admin.clone(), mine.clone(), kubeconfig), up(&[]));
     assert!(told.contains("create    Provider example-com in workspace root:mine"), "{told}");
 
     let home: LogicalCluster = mine.get_kcp("cluster").await.unwrap().unwrap();
@@ -158,7 +156,7 @@ async fn platform_mesh_makes_the_workspace_and_gets_what_its_portal_shows() {
     assert!(mine.get(&providers, None, "example-com").await.unwrap().is_none(), "{told}");
     assert!(orgs.get(&policies, None, "example.com").await.unwrap().is_none(), "{told}");
     assert!(own.get(&export, None, "example.com").await.unwrap().is_none(), "{told}");
-    drop(plane);
+    assert_eq!(plane.stop("TERM").0, Some(0));
 }
 
 #[test]

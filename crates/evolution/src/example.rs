@@ -78,7 +78,8 @@ struct Attempt {
 impl Attempt {
     /// What is wrong, whatever the values: two objects with the same complaints are alike.
     fn complaints(&self) -> String {
-        self.causes.iter().map(|cause| format!("{} {}\n", cause.field, cause.reason)).collect()
+        let told = self.causes.iter().map(|cause| format!("{} {}", cause.field, cause.reason));
+        told.collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -225,11 +225,11 @@ impl Plan {
             Some(file) => format!("--values {}", file.display()),
             None => {
                 let named = if self.is_named() { format!(",agentName={}", self.agent) } else { String::new() };
-                let listed: String = overrides
-                    .iter()
-                    .enumerate()
-                    .map(|(index, one)| format!(" --set-string 'apiExportHostPortOverrides[{index}]={one}'"))
-                    .collect();
+                let mut listed = String::new();
+                for (index, one) in overrides.iter().enumerate() {
+                    // Writing to a String cannot fail.
+                    let _ = write!(listed, " --set-string 'apiExportHostPortOverrides[{index}]={one}'");
+                }
                 format!(
                     "--set apiExportEndpointSliceName={},kcpKubeconfig={},serviceAccount.create=false,serviceAccount.name={},crds.enabled=false{named}{listed}",
                     self.export, self.secret, self.agent

@@ -102,7 +102,7 @@ fn names(document: &str) -> impl Iterator<Item = &str> {
 }
 
 fn values<'a>(document: &'a str, field: &'a str) -> impl Iterator<Item = &'a str> {
-    let value = |line: &'a str| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':');
+    let value = move |line: &'a str| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':');
     document.lines().filter_map(value).map(|value| {
         let bare = value.split_once(" #").map_or(value, |(value, _)| value);
         bare.trim().trim_matches(['"', '\''])

@@ -67,7 +67,7 @@ pub fn read(folder: &Path, is_wanted: &dyn Fn(&str) -> bool) -> anyhow::Result<C
     // Two samples of one name would meet on the servers.
     let (mut samples, mut seen) = (Vec::new(), BTreeSet::new());
     for (file, content) in others {
-        if !kinds.iter().any(|(group, kind)| says(&content, "kind", kind) && content.contains(group)) {
+        if !kinds.iter().any(|(group, kind)| content.contains(group) && says(&content, "kind", kind)) {
             continue;
         }
         let Ok(value) = yaml::value(&content) else {

@@ -67,7 +67,7 @@ pub fn read(folder: &Path, is_wanted: &dyn Fn(&str) -> bool) -> anyhow::Result<C
     // Two samples of one name would meet on the servers.
     let (mut samples, mut seen) = (Vec::new(), BTreeSet::new());
     for (file, content) in others {
-        if !kinds.iter().any(|(group, kind)| says(&content, "kind", kind) && content.contains(group)) {
+        if !kinds.iter().any(|(group, kind)| content.contains(group) && says(&content, "kind", kind)) {
             continue;
         }
         let Ok(value) = yaml::value(&content) else {
@@ -102,7 +102,7 @@ fn names(document: &str) -> impl Iterator<Item = &str> {
 }
 
 fn values<'a>(document: &'a str, field: &'a str) -> impl Iterator<Item = &'a str> {
-    let value = |line: &'a str| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':');
+    let value = move |line: &'a str| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':');
     document.lines().filter_map(value).map(|value| {
         let bare = value.split_once(" #").map_or(value, |(value, _)| value);
         bare.trim().trim_matches(['"', '\''])

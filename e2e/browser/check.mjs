@@ -22,7 +22,7 @@ async function look(demo, browser) {
   });
   await until(browser, "each workspace has its binding and the claims that it has accepted", () => {
     const cells = [...document.querySelectorAll("#workspaces tr")].map(row => row.children[1].innerText);
-    return cells.every(text => text.includes("✓ orchestrate.platform-mesh.io") && text.includes("✓ secrets accepted")) || cells;
+    return cells.every(text => text.includes("✓ httpbins") && text.includes("✓ secrets accepted")) || cells;
   });
   await until(browser, "lag and throughput are drawn over time", () => ["chart-lag", "chart-steps"].every(id => document.querySelector("#" + id + " polyline").getAttribute("points").trim().split(" ").length > 2) || document.querySelector("#chart-steps polyline").getAttribute("points"));
   await until(browser, "nothing needs attention", () => document.getElementById("problems").hidden || document.getElementById("problems").innerText);
@@ -30,7 +30,7 @@ async function look(demo, browser) {
   // By keyboard alone: what can be reached, in which order, and whether one sees where one is.
   const stops = await tabs(browser, 12);
   const names = stops.map(stop => stop.name);
-  check("Tab goes from top to bottom", JSON.stringify(names.slice(0, 7)) === JSON.stringify(["skip", "pause", "scroll", "q", "show", "BUTTON", "link id"]), names);
+  check("Tab goes from top to bottom", JSON.stringify(names.slice(0, 8)) === JSON.stringify(["skip", "pause", "scroll", "q", "show", "BUTTON", "scroll", "link id"]), names);
   check("where the focus is can be seen", stops.every(stop => stop.seen), stops);
   await browser.run(() => document.getElementById("q").focus());
   await browser.type("default/demo");

@@ -69,12 +69,15 @@ Examples:
 pub async fn approve(args: ApproveArgs, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let config = args.agent.options()?.into_config()?;
-    let (evolution, step) = waiting("trying the schema on what consumers have", async {
-        let evolution = Evolution::connect(&config).await?;
-        let evolved = evolution.of(&args.name).await?;
-        let step = Step::new(&evolution, evolved).await?;
-        anyhow::Ok((evolution, step))
-    })
+    let (evolution, step) = waiting(
+        "trying the schema on what consumers have",
+        Box::pin(async {
+            let evolution = Evolution::connect(&config).await?;
+            let evolved = evolution.of(&args.name).await?;
+            let step = Step::new(&evolution, evolved).await?;
+            anyhow::Ok((evolution, step))
+        }),
+    )
     .await?;
     if !step.is_taken(args.output, args.yes)? {
         anyhow::bail!("{} is not approved", step.evolved.computed);
@@ -90,13 +93,16 @@ pub async fn approve(args: ApproveArgs, verbose: bool) -> anyhow::Result<ExitCod
 pub async fn roll_back(args: RollbackArgs, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let config = args.agent.options()?.into_config()?;
-    let (evolution, evolved, step) = waiting("trying the schema on what consumers have", async {
-        let evolution = Evolution::connect(&config).await?;
-        let evolved = evolution.of(&args.name).await?;
-        let back = evolution.earlier(&evolved, args.to.as_deref()).await?;
-        let step = Step::new(&evolution, back).await?;
-        anyhow::Ok((evolution, evolved, step))
-    })
+    let (evolution, evolved, step) = waiting(
+        "trying the schema on what consumers have",
+        Box::pin(async {
+            let evolution = Evolution::connect(&config).await?;
+            let evolved = evolution.of(&args.name).await?;
+            let back = evolution.earlier(&evolved, args.to.as_deref()).await?;
+            let step = Step::new(&evolution, back).await?;
+            anyhow::Ok((evolution, evolved, step))
+        }),
+    )
     .await?;
     if !step.is_taken(args.output, args.yes)? {
         anyhow::bail!("{} stays exported", evolved.exported);

@@ -1,5 +1,7 @@
 //! The page of a PublishedResource's fields, made from its CRD.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::MADE_OF_CODE;
@@ -38,9 +40,9 @@ pub fn page() -> String {
     let spec = &schema["spec"];
     let groups = spec["properties"].as_object().into_iter().flatten();
     for (name, field) in groups {
-        page += &format!("\n## {name}\n\n");
+        let _ = write!(page, "\n## {name}\n\n");
         if let Some((_, link)) = PAGES.iter().find(|(group, _)| group == name) {
-            page += &format!("[Explained, with examples]({link}).\n\n");
+            let _ = write!(page, "[Explained, with examples]({link}).\n\n");
         }
         page += "| field | type | what it says |\n| --- | --- | --- |\n";
         let required = is_required(spec, name);
@@ -60,11 +62,11 @@ fn rows(page: &mut String, path: &str, field: &Value, required: bool) {
     let mut told = field["description"].as_str().map(sentence).unwrap_or_default();
     if let Some(allowed) = field["enum"].as_array() {
         let allowed: Vec<String> = allowed.iter().filter_map(Value::as_str).map(code).collect();
-        told += &format!(" One of {}.", allowed.join(", "));
+        let _ = write!(told, " One of {}.", allowed.join(", "));
     }
     for rule in field["x-kubernetes-validations"].as_array().into_iter().flatten() {
         let text = rule["message"].as_str().or(rule["rule"].as_str()).unwrap_or_default();
-        told += &format!(" Checked: {}", sentence(text));
+        let _ = write!(told, " Checked: {}", sentence(text));
     }
     let is_selector = field["properties"].get(SELECTOR).is_some();
     let kind = if is_selector { "selector".to_owned() } else { kind(field) };

@@ -117,7 +117,8 @@ async fn enter(login: &Login, request: Request<Incoming>) -> Response<Full<Bytes
         login.end(&headers)
     } else {
         // What is longer is no token.
-        let body = Limited::new(request.into_body(), login::LONGEST).collect().await.map(|body| body.to_bytes());
+        let body =
+            Limited::new(request.into_body(), login::LONGEST).collect().await.map(http_body_util::Collected::to_bytes);
         let token = body.ok().and_then(|body| String::from_utf8(body.to_vec()).ok()).unwrap_or_default();
         match login.begin(token.trim(), &headers).await {
             Ok(cookie) => cookie,

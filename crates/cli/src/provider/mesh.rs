@@ -40,7 +40,7 @@ impl MeshFlags {
     pub fn check(&self) -> anyhow::Result<()> {
         for path in &self.allow_path {
             let end = path.strip_suffix(":*").unwrap_or(path);
-            if !end.strip_prefix(':').is_some_and(|end| carrick_kcp::path::check(end).is_ok()) {
+            if end.strip_prefix(':').is_none_or(|end| carrick_kcp::path::check(end).is_err()) {
                 bail!(
                     "--allow-path {path:?} is no path expression; write it as :root:orgs:acme, or :root:orgs:* for all"
                 );

@@ -221,20 +221,19 @@ impl Plan {
     pub fn helm(&self, kubeconfig: Option<&Path>, values: Option<&Path>, overrides: &[String]) -> String {
         let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display())).unwrap_or_default();
         let release = self.agent.replace('.', "-");
-        let settings = match values {
-            Some(file) => format!("--values {}", file.display()),
-            None => {
-                let named = if self.is_named() { format!(",agentName={}", self.agent) } else { String::new() };
-                let mut listed = String::new();
-                for (index, one) in overrides.iter().enumerate() {
-                    // Writing to a String cannot fail.
-                    let _ = write!(listed, " --set-string 'apiExportHostPortOverrides[{index}]={one}'");
-                }
-                format!(
-                    "--set apiExportEndpointSliceName={},kcpKubeconfig={},serviceAccount.create=false,serviceAccount.name={},crds.enabled=false{named}{listed}",
-                    self.export, self.secret, self.agent
-                )
+        let settings = if let Some(file) = values {
+            format!("--values {}", file.display())
+        } else {
+            let named = if self.is_named() { format!(",agentName={}", self.agent) } else { String::new() };
+            let mut listed = String::new();
+            for (index, one) in overrides.iter().enumerate() {
+                // Writing to a String cannot fail.
+                let _ = write!(listed, " --set-string 'apiExportHostPortOverrides[{index}]={one}'");
             }
+            format!(
+                "--set apiExportEndpointSliceName={},kcpKubeconfig={},serviceAccount.create=false,serviceAccount.name={},crds.enabled=false{named}{listed}",
+                self.export, self.secret, self.agent
+            )
         };
         format!(
             "helm{kubeconfig} upgrade --install {release} charts/api-syncagent -n {} {settings}",

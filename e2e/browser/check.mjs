@@ -124,7 +124,7 @@ async function look(demo, browser) {
   const shared = await browser.run(() => location.href);
   check("what is shown has an address", shared.endsWith("/#show=Forbidden"), shared);
   await browser.run(() => document.getElementById("h-find").scrollIntoView());
-  await photo(browser, "dashboard-stopped", 1400);
+  await photo(browser, "dashboard-stopped", 1750);
   await browser.send("Page.navigate", { url: "about:blank" });
   await browser.send("Page.navigate", { url: shared });
   await until(browser, "the address shows the same to whoever gets it", stopped);
@@ -166,7 +166,7 @@ async function lookAtMany(demo, browser) {
     const low = await browser.run(dim);
     check("contrast on it is at least 4.5", low.length === 0, low);
     await size(browser, 1000, 900);
-    await photo(browser, "dashboard-agents", 330);
+    await photo(browser, "dashboard-agents", 480);
     await browser.run(() => document.querySelector("#agents a").focus());
     await browser.press("Enter");
     await until(browser, "an agent's own page opens from it, with a way back", () => location.pathname === "/agents/1/" && document.getElementById("badge").innerText === "✓ works" && document.getElementById("all").innerText === "All agents");

@@ -127,9 +127,8 @@ impl Agent {
                 leader_election: setup.leader_election,
                 metrics_address: metrics.map(|address| address.to_string()),
                 health_address: probes.map(|address| address.to_string()),
-                dashboard_address: dashboard.map(|address| match setup.exposed {
-                    true => format!("0.0.0.0:{}", address.port()),
-                    false => address.to_string(),
+                dashboard_address: dashboard.map(|address| {
+                    if setup.exposed { format!("0.0.0.0:{}", address.port()) } else { address.to_string() }
                 }),
                 conversion,
                 exit_on_startup_error: false,

@@ -54,7 +54,7 @@ impl CustomKind {
     pub fn version(&self) -> Option<&Value> {
         let versions = self.crd["spec"]["versions"].as_array()?;
         let served = || versions.iter().filter(|version| version["served"] == true);
-        served().find(|version| version["storage"] == true).or_else(|| served().last())
+        served().find(|version| version["storage"] == true).or_else(|| served().next_back())
     }
 
     /// The kind in a version, for clients.

@@ -1,7 +1,6 @@
 //! The page of versions: what CI runs, as it is pinned.
 
 use std::fmt::Write as _;
-
 use std::fs;
 
 use super::MADE_OF_CODE;
@@ -61,7 +60,7 @@ pub fn page() -> String {
     let mut page =
         format!("{MADE_OF_CODE}\n\n{HEAD}\n| what | version | pinned in | others |\n| --- | --- | --- | --- |\n");
     for (name, file, before, others) in PINS {
-        let _ = write!(page, "| {name} | {} | `{file}` | {others} |\n", pinned(file, before));
+        let _ = writeln!(page, "| {name} | {} | `{file}` | {others} |", pinned(file, before));
     }
     page + TAIL
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use carrick_process::Page;
 use http::header::{HOST, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Collected, Full, Limited};
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -117,7 +117,7 @@ async fn enter(login: &Login, request: Request<Incoming>) -> Response<Full<Bytes
         login.end(&headers)
     } else {
         // What is longer is no token.
-        let body = Limited::new(request.into_body(), login::LONGEST).collect().await.map(|body| body.to_bytes());
+        let body = Limited::new(request.into_body(), login::LONGEST).collect().await.map(Collected::to_bytes);
         let token = body.ok().and_then(|body| String::from_utf8(body.to_vec()).ok()).unwrap_or_default();
         match login.begin(token.trim(), &headers).await {
             Ok(cookie) => cookie,

@@ -81,7 +81,6 @@ impl ReconcileError {
     pub fn station(&self, rules: &Rules, key: &SourceKey) -> Station {
         let at = match self {
             Self::Read { .. } | Self::Path { .. } => return Station::Order,
-            Self::TooDeep { .. } | Self::Decide(_) => return Station::Copy,
             Self::Related(_) | Self::Problems(..) => return Station::Related,
             Self::Notices(_) | Self::Step(StepError::StatusRefused(_)) => return Station::Status,
             Self::Step(StepError::Write { at, verb, .. }) if *at == source_at(rules, key) => {
@@ -91,8 +90,8 @@ impl ReconcileError {
                 at
             }
             Self::Step(StepError::Stale(at) | StepError::CopyLeft(at)) => at,
-            // Whatever else may come to fail is a write of the copy.
-            Self::Step(_) => return Station::Copy,
+            // Whatever else may come to fail on the way is a write of the copy.
+            Self::TooDeep { .. } | Self::Decide(_) | Self::Step(_) => return Station::Copy,
         };
         let sides = [KCP_SIDE, SERVICE_SIDE];
         let is_elsewhere = sides.iter().any(|side| at.starts_with(&format!("{} ", side.name)));

@@ -295,7 +295,8 @@ pub fn all() -> Vec<Scenario> {
             an_agent_that_runs_keeps_its_name
             helm_installs_upgrades_and_removes_a_chart_with_crds;
         init:
-            what_it_writes_offers_a_kind_with_the_rights_it_names;
+            what_it_writes_offers_a_kind_with_the_rights_it_names
+            one_command_sets_a_provider_up_and_takes_it_away_again;
         examples:
             one_operator_runs_databases_for_two_workspaces;
         process:

@@ -143,13 +143,15 @@ mod tests {
     use super::*;
 
     /// Commands without a report: what they print is for people, is a document already, or is written into files.
-    const WITHOUT_REPORT: [&str; 12] = [
+    const WITHOUT_REPORT: [&str; 14] = [
         "bind demo",
         "completions",
+        "dashboard",
         "demo",
         "dev",
         "init",
         "man",
+        "provider up",
         "toolkit cel",
         "toolkit crd",
         "toolkit path delete",

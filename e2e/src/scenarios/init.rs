@@ -15,6 +15,46 @@ use crate::stage::{Stage, place};
 use crate::world::{AGENT, User, World};
 use crate::{binary, fixtures};
 
+/// The doctor, which ends `carrick provider up`, looks with the agent's own token.
+pub(super) async fn one_command_sets_a_provider_up_and_takes_it_away_again(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let crd = with_required_fields(fixtures::crd(&stage.group, "Bucket"));
+    stage.install_crd(&crd).await?;
+    let folder = Scratch::new()?;
+    let file = folder.write("crd.yaml", &crd.to_string())?;
+    let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
+    let org = stage.provider.path.rsplit_once(':').context("no organization")?.0;
+    let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, org))?;
+    let (path, namespace) = (format!("{org}:storage"), stage.agent_namespace());
+    let run = async |more: &[&str]| -> anyhow::Result<String> {
+        let output = Command::new(binary::carrick().await?)
+            .args(["provider", "up", "--workspace", &path, "--namespace", &namespace])
+            .arg("--crd")
+            .arg(&file)
+            .arg("--kubeconfig")
+            .arg(&service)
+            .arg("--kcp-kubeconfig")
+            .arg(&kcp)
+            .args(more)
+            .output()
+            .await?;
+        let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        ensure!(output.status.success(), "{:?} {told}", output.status.code());
+        Ok(told)
+    };
+    let told = run(&[]).await?;
+    ensure!(told.contains("created workspace") && told.contains("helm") && told.contains("0 red"), "{told}");
+    let again = run(&[]).await?;
+    ensure!(again.contains("the token stays") && again.matches(", 0 of them new or changed").count() == 2, "{again}");
+    let gone = run(&["--undo"]).await?;
+    ensure!(gone.contains("deleted workspace"), "{gone}");
+    let org = stage.world.kcp().at_path(&format!("/clusters/{org}"));
+    let workspaces = crate::kinds::kcp(&carrick_kcp::kinds::WORKSPACE);
+    stage.gone("the workspace goes", (&org, &workspaces, None, "storage")).await
+}
+
 pub(super) async fn what_it_writes_offers_a_kind_with_the_rights_it_names(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::bare(world).await?;
     let crd = with_required_fields(fixtures::crd(&stage.group, "Bucket"));

@@ -1,6 +1,6 @@
 //! One look at one thing: read from caches, decide, write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -208,6 +208,10 @@ impl Session {
         if contracts.is_empty() {
             view.name_taken = self.namespaces.get("", &new_name).is_some();
         }
+        // Before anything of the contract is read: whatever comes later is told.
+        let awaited = contracts.first().map_or(new_name, |contract| contract.namespace.clone());
+        let key = Key::Request(namespace.to_owned(), name.to_owned());
+        self.waiting.lock().entry(awaited.clone()).or_default().insert(key.clone());
         let (kubeconfig, answer);
         let mut granted = true;
         if let [contract] = &contracts[..] {
@@ -227,10 +231,13 @@ impl Session {
             view.problem =
                 Some(format!("namespaces {} all say that they are for this identity; keep one", names.join(", ")));
         }
-        if view.kubeconfig.is_none() {
-            let at = contracts.first().map_or(new_name, |contract| contract.namespace.clone());
-            let key = Key::Request(namespace.to_owned(), name.to_owned());
-            self.waiting.lock().entry(at).or_default().insert(key);
+        if view.kubeconfig.is_some() {
+            let mut waiting = self.waiting.lock();
+            let left = waiting.remove(&awaited).into_iter().flatten().filter(|other| *other != key);
+            let left: BTreeSet<Key> = left.collect();
+            if !left.is_empty() {
+                waiting.insert(awaited, left);
+            }
         }
         let mut outcome = self.carry_out(request::decide(&view)).await?;
         if !granted {

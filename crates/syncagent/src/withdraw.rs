@@ -229,15 +229,31 @@ impl Withdrawer {
         self.annotate(pr, &json!({ WITHDRAW_AT: null, WITHDRAW_MESSAGE: null })).await
     }
 
-    /// Annotates the PublishedResource as it was seen: if its date has come meanwhile, that is for the caller to know.
+    /// Annotates the PublishedResource as it was seen: if its date has come or changed meanwhile, that is for the caller to know. What agents note in
+    /// its status is of no interest.
     async fn annotate(&self, pr: &PublishedResource, annotations: &Value) -> Result<PublishedResource, WithdrawError> {
         let name = &pr.metadata.name;
-        let metadata = json!({ "resourceVersion": pr.metadata.resource_version, "annotations": annotations });
-        let patched =
-            self.local.merge_patch(&published_resources(), None, name, &json!({ "metadata": metadata })).await;
-        let patched = patched.map_err(failed(format!("annotate PublishedResource {name}")))?;
-        serde_json::from_value(patched)
-            .map_err(|error| WithdrawError::Unreadable { name: name.clone(), problem: error.to_string() })
+        let unreadable = |problem: String| WithdrawError::Unreadable { name: name.clone(), problem };
+        let read = |value: Value| serde_json::from_value(value).map_err(|error| unreadable(error.to_string()));
+        let date = |pr: &PublishedResource| (pr.is_withdrawn(), pr.metadata.annotations.get(WITHDRAW_AT).cloned());
+        let mut version = pr.metadata.resource_version.clone();
+        loop {
+            let patch = json!({ "metadata": { "resourceVersion": version, "annotations": annotations } });
+            let refused = match self.local.merge_patch(&published_resources(), None, name, &patch).await {
+                Ok(patched) => return read(patched),
+                Err(error) => error,
+            };
+            let mut now: Option<PublishedResource> = None;
+            if refused.is_conflict() {
+                let found = self.local.get(&published_resources(), None, name).await;
+                let found = found.map_err(failed(format!("get PublishedResource {name}")))?;
+                now = found.map(read).transpose()?;
+            }
+            match now.filter(|now| date(now) == date(pr) && now.metadata.resource_version != version) {
+                Some(now) => version = now.metadata.resource_version,
+                None => return Err(failed(format!("annotate PublishedResource {name}"))(refused)),
+            }
+        }
     }
 
     /// Clients for all consumers of each endpoint.

@@ -72,6 +72,11 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let answer = move |request: http::Request<hyper::body::Incoming>| {
         let agents = Arc::clone(&agents);
         async move {
+            // Another site must not get at what the token allows by giving its own name to this machine.
+            if !carrick_process::is_local(request.headers()) {
+                let words = "this is shown only at localhost or an IP address\n";
+                return Page::text(StatusCode::FORBIDDEN, words).response();
+            }
             let target = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             answer(&agents, request.method(), target).await.response()
         }

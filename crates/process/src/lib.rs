@@ -13,5 +13,5 @@ mod signals;
 
 pub use lines::{Format, Lines};
 pub use logging::{log_to_stderr, logging_format};
-pub use pages::{HttpError, Page, bind, serve, serve_requests};
+pub use pages::{HttpError, Page, bind, is_local, serve, serve_requests};
 pub use signals::stop_on_signals;

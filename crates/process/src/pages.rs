@@ -135,6 +135,15 @@ pub async fn serve_requests<F>(
     }
 }
 
+/// Whether the browser was told to go to this machine, rather than to a name that somebody else may have pointed at it.
+pub fn is_local(headers: &http::HeaderMap) -> bool {
+    let host = headers.get(http::header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name =
+        host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(host, |it| it.0);
+    let is_address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    is_address || name == "localhost" || name.ends_with(".localhost")
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use carrick_process::Page;
-use http::header::{HOST, SET_COOKIE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::SET_COOKIE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
@@ -83,7 +83,7 @@ async fn answer(dashboard: &Dashboard, login: Option<&Login>, request: Request<I
             Page::text(StatusCode::METHOD_NOT_ALLOWED, format!("{path} can only be read\n")).response()
         }
         // Another site must not get at content by giving its own name to this machine.
-        (None, target) if target.starts_with("/compare.json") && !is_local(request.headers()) => {
+        (None, target) if target.starts_with("/compare.json") && !carrick_process::is_local(request.headers()) => {
             let words = "content is shown only at localhost or an IP address, or to those who log in\n";
             Page::text(StatusCode::FORBIDDEN, words).response()
         }
@@ -93,15 +93,6 @@ async fn answer(dashboard: &Dashboard, login: Option<&Login>, request: Request<I
             Err(error) => refused(&error, target == "/").response(),
         },
     }
-}
-
-/// Whether the browser was told to go to this machine, rather than to a name that somebody else may have pointed at it.
-fn is_local(headers: &HeaderMap) -> bool {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name =
-        host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(host, |it| it.0);
-    let is_address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-    is_address || name == "localhost" || name.ends_with(".localhost")
 }
 
 /// The page offers to log out where one has to log in.
@@ -216,8 +207,8 @@ mod tests {
             ("localhost.evil.com", false),
             ("", false),
         ] {
-            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_str(host).unwrap())]);
-            assert_eq!(is_local(&headers), local, "{host}");
+            let headers = http::HeaderMap::from_iter([(http::header::HOST, HeaderValue::from_str(host).unwrap())]);
+            assert_eq!(carrick_process::is_local(&headers), local, "{host}");
         }
     }
 

@@ -280,6 +280,8 @@ fn one_page_shows_several_agents() {
         serde_json::from_str(&running::get(&all, "/agents/1/find.json?q=root:consumer/default/first")).unwrap();
     assert_eq!((&found["total"], &found["found"][0]["object"]), (&json!(1), &json!("default/first")));
     assert_eq!(running::get(&all, "/agents/1/metrics"), "/agents/1/metrics is not here\n");
+    let refused = "this is shown only at localhost or an IP address\n";
+    assert_eq!(running::get_as(&all, "rebound.example", "/agents.json"), refused);
     assert_eq!(page.stop("TERM").0, Some(0));
 
     let output = carrick(&["dashboard", "--address", "0.0.0.0:8090", &url]).output().unwrap();

@@ -25,9 +25,15 @@ pub fn kubectl(args: &[&str]) -> Option<Output> {
 /// What a server answers at a path, without the head.
 #[allow(dead_code, reason = "not every test needs it")]
 pub fn get(url: &str, path: &str) -> String {
-    let address = url.trim_start_matches("http://");
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+    get_as(url, url.trim_start_matches("http://"), path)
+}
+
+/// The same for a client that knows the server by another name.
+#[allow(dead_code, reason = "not every test needs it")]
+pub fn get_as(url: &str, host: &str, path: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(url.trim_start_matches("http://")).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()

@@ -7,7 +7,8 @@ use carrick_syncagent::api;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::stage::{Stage, changes, shown};
+use crate::kinds;
+use crate::stage::{Stage, changes, condition, shown};
 use crate::world::World;
 
 pub(super) async fn a_crash_between_any_two_steps_of_the_user_is_made_good(
@@ -186,6 +187,10 @@ pub(super) async fn a_restart_at_rest_writes_nothing(world: Arc<dyn World>) -> a
             stage.source_is("the status returns", team, name, |s| s["status"]["url"] == name).await?;
         }
     }
+    // That no object fails is told a second or more after the last one was served; on a slow machine that is later than rest.
+    let (kind, name) = (kinds::published_resources(), stage.published_name("Bucket"));
+    let told = |published: &Value| condition(published, "ObjectsSynced")["status"] == "True";
+    stage.object("it is told that no object fails", (&stage.service, &kind, None, &name), told).await?;
     let before = stage.at_rest().await?;
     agent.stop().await?;
     let stopped = stage.at_rest().await?;

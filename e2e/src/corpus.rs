@@ -2,15 +2,18 @@
 //!
 //! ```text
 //!   files ─▶ kind ─┬─▶ differential::corpus   the plane and a real server take them alike
-//!                  └─▶ life                   published, bound, ordered, changed and deleted through an agent
+//!                  ├─▶ life                   published, bound, ordered, changed and deleted through an agent
+//!                  └─▶ first_order            what `carrick init` writes for them is valid
 //! ```
 
 pub mod files;
+pub mod first_order;
 pub mod kind;
 pub mod life;
 mod variants;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
@@ -69,6 +72,11 @@ const KINDS: [&str; 46] = [
     "wasmplugins.extensions.istio.io",
 ];
 
+/// Whether a server says that an object is not valid, now and for ever.
+fn is_refusal(error: &carrick_client::Error) -> bool {
+    error.is_invalid() || error.status().is_some_and(|status| status.code == 400)
+}
+
 /// The folder of the corpus, if it was fetched.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os("CARRICK_CORPUS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
@@ -99,10 +107,19 @@ pub async fn lives(stage: &Stage) -> anyhow::Result<Vec<Life>> {
     let corpus = read(|name| KINDS.contains(&name))?;
     let (mut lives, mut failed) = (Vec::new(), Vec::new());
     for (name, crd) in &corpus.crds {
-        match life::play(stage, crd, &corpus.samples).await {
-            Ok(life) => lives.push(life),
-            Err(error) => failed.push(format!("{name} ({}): {error:#}", crd.file)),
-        }
+        let started = Instant::now();
+        let how = match life::play(stage, crd, &corpus.samples).await {
+            Ok(life) => {
+                lives.push(life);
+                "took"
+            }
+            Err(error) => {
+                failed.push(format!("{name} ({}): {error:#}", crd.file));
+                "FAILED after"
+            }
+        };
+        let (done, all) = (lives.len() + failed.len(), corpus.crds.len());
+        eprintln!("corpus: {done}/{all}: {name} {how} {:.1} s", started.elapsed().as_secs_f64());
     }
     ensure!(failed.is_empty(), "{} of {} kinds failed:\n{}", failed.len(), corpus.crds.len(), failed.join("\n"));
     Ok(lives)

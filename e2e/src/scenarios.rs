@@ -303,7 +303,8 @@ pub fn all() -> Vec<Scenario> {
             the_released_binary_carries_an_order_through_kill_and_sigterm
             metrics_and_traces_tell_the_way_of_an_order_but_nothing_of_its_content;
         corpus:
-            kinds_of_public_operators_are_published_ordered_changed_and_deleted;
+            kinds_of_public_operators_are_published_ordered_changed_and_deleted
+            the_first_orders_that_init_writes_are_valid;
         compat_publish:
             the_export_claims_what_related_resources_need
             claims_that_were_there_before_stay

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::files::Text;
+use super::is_refusal;
 use super::kind::CustomKind;
 use super::variants::{changes, content, made, own, statuses};
 use crate::kinds;
@@ -229,14 +230,8 @@ impl Pair<'_> {
     async fn change(&self, schema: &Value, name: &str) -> anyhow::Result<(Duration, bool)> {
         let client = &self.stage.team_a.client;
         let before = self.source(name).await?;
-        for mut object in changes(&before, schema) {
-            // Agents write to it as well.
-            object["metadata"].as_object_mut().map(|metadata| metadata.remove("resourceVersion"));
-            let changed = match client.replace(self.resource, Some(NAMESPACE), &object).await {
-                Ok(changed) => changed,
-                Err(error) if is_refusal(&error) => continue,
-                Err(error) => return Err(error.into()),
-            };
+        for wanted in changes(&before, schema) {
+            let Some(changed) = self.replace(name, &wanted).await? else { continue };
             if content(&changed) != content(&before) {
                 let started = Instant::now();
                 self.placed(&changed).await?;
@@ -250,6 +245,23 @@ impl Pair<'_> {
         let labelled = |copy: &Value| copy["metadata"]["labels"][LABEL] == "yes";
         self.stage.copy_of_kind_is("the copy has the label", about, labelled).await?;
         Ok((started.elapsed(), false))
+    }
+
+    /// Gives an order another content; nothing if that is not valid.
+    async fn replace(&self, name: &str, wanted: &Value) -> anyhow::Result<Option<Value>> {
+        loop {
+            let mut object = self.source(name).await?;
+            for (field, value) in content(wanted) {
+                object[field] = value;
+            }
+            match self.stage.team_a.client.replace(self.resource, Some(NAMESPACE), &object).await {
+                Ok(changed) => return Ok(Some(changed)),
+                // Agents write to it as well.
+                Err(error) if error.is_conflict() => {}
+                Err(error) if is_refusal(&error) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Deletes the order, and waits until nothing of it is left.
@@ -269,11 +281,6 @@ impl Pair<'_> {
             .await?;
         Ok(started.elapsed())
     }
-}
-
-/// Whether a server says that an object is not valid, now and for ever.
-fn is_refusal(error: &carrick_client::Error) -> bool {
-    error.is_invalid() || error.status().is_some_and(|status| status.code == 400)
 }
 
 /// Ends all of it: the kinds are not published any more, and go from the service cluster.

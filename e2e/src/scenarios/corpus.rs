@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use futures::StreamExt;
 
-use crate::corpus::{self, life};
+use crate::corpus::first_order::Outcome;
+use crate::corpus::{self, first_order, life};
+use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -23,4 +26,31 @@ pub(super) async fn kinds_of_public_operators_are_published_ordered_changed_and_
     println!("corpus: {} kinds of {} groups", lives.len(), groups.len());
     life::clear(&stage, &lives).await?;
     agent.stop().await
+}
+
+/// How many CRDs are tried at once.
+const AT_ONCE: usize = 4;
+/// Kinds for which no order is found that their schema allows; the files say so.
+const WITHOUT: [&str; 2] = ["", ""];
+
+pub(super) async fn the_first_orders_that_init_writes_are_valid(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let folder = Scratch::new()?;
+    let corpus = corpus::read(|_| true)?;
+    let tried = futures::stream::iter(&corpus.crds)
+        .map(async |(name, crd)| (name, first_order::play(&stage, crd, folder.path()).await));
+    let tried: Vec<_> = tried.buffer_unordered(AT_ONCE).collect().await;
+    let (mut taken, mut no_crd, mut failed) = (0, Vec::new(), Vec::new());
+    for (name, outcome) in tried {
+        match outcome {
+            Ok(Outcome::Taken) => taken += 1,
+            Ok(Outcome::NoCrd) => no_crd.push(name),
+            Ok(Outcome::RefusedAsSaid) if WITHOUT.contains(&name.as_str()) => {}
+            Ok(Outcome::RefusedAsSaid) => failed.push(format!("{name}: no valid order was found")),
+            Err(error) => failed.push(format!("{name}: {error:#}")),
+        }
+    }
+    eprintln!("corpus: {taken} first orders are valid; CRDs that are not valid: {no_crd:?}");
+    ensure!(failed.is_empty(), "{} of {} kinds failed:\n{}", failed.len(), corpus.crds.len(), failed.join("\n"));
+    Ok(())
 }

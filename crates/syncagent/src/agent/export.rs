@@ -1,9 +1,10 @@
 //! The export controller: keeps the APIExport's schemas and permission claims in line with the catalog.
 
+mod pace;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, Object};
@@ -12,23 +13,21 @@ use carrick_kcp::kinds::API_EXPORT;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::watch::{Receiver, Sender};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::pace::Pace;
 use super::catalog::Catalog;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
 use super::objects::Released;
-use super::retry::{Backoff, Retry};
+use super::retry::Retry;
 use super::schemas::Chosen;
 use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiexport";
-/// After so long without a write, nobody is fighting.
-const CALM: Duration = Duration::from_mins(1);
 /// After so many writes in a row that came too late, somebody else writes the export all the time, which is told.
 const DISPUTED: u32 = 3;
 
@@ -131,8 +130,8 @@ impl Export {
                     self.metrics.recent.healed(&about);
                     retry.succeeded();
                     lost_races = 0;
-                    if let Some(newer) = newer {
-                        pace.wrote();
+                    if let Some((newer, change)) = newer {
+                        pace.wrote(&change);
                         seen.take(newer);
                     }
                     self.show(seen.export.as_ref(), None);
@@ -160,8 +159,12 @@ impl Export {
         }
     }
 
-    /// Writes the export if it is not what it shall be; returns what the server made of it.
-    async fn reconcile(&self, export: &ApiExport, catalog: &Catalog) -> Result<Option<ApiExport>, Error> {
+    /// Writes the export if it is not what it shall be; returns what the server made of it, and what was changed.
+    async fn reconcile(
+        &self,
+        export: &ApiExport,
+        catalog: &Catalog,
+    ) -> Result<Option<(ApiExport, ExportChange)>, Error> {
         let change = {
             let (chosen, released) = (self.chosen.borrow(), self.released.borrow());
             let published = published(catalog, &chosen, &released);
@@ -192,7 +195,7 @@ impl Export {
             "Updated APIExport."
         );
         self.tell(&written, &change);
-        Ok(Some(written))
+        Ok(Some((written, change)))
     }
 
     /// Tells once that claims exist but are not enough: they are not ours to change.
@@ -247,35 +250,6 @@ impl Export {
     fn event(&self, export: &ApiExport, kind: Type, reason: &str, message: &str) {
         let involved = serde_json::to_value(export).unwrap_or_default();
         self.recorder.event(&self.client, &involved, kind, reason, message);
-    }
-}
-
-/// Slows down when every write is answered by another one: two agents that fight over one export must not flood kcp.
-struct Pace {
-    backoff: Backoff,
-    wrote: Option<Instant>,
-    pause: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { backoff: Backoff::for_disputes(), wrote: None, pause: Duration::ZERO }
-    }
-}
-
-impl Pace {
-    fn wrote(&mut self) {
-        let now = Instant::now();
-        if self.wrote.is_none_or(|before| now - before > CALM) {
-            self.backoff.reset();
-        }
-        self.pause = self.backoff.pause();
-        self.wrote = Some(now);
-    }
-
-    /// When to look again, if that is not now.
-    fn not_before(&self) -> Option<Instant> {
-        self.wrote.map(|at| at + self.pause).filter(|at| *at > Instant::now())
     }
 }
 

@@ -101,10 +101,15 @@ pub fn read(is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Corpus> {
     Ok(corpus)
 }
 
+/// The kinds that are tried every time, or those that `CARRICK_CRD` chooses.
+pub fn chosen() -> anyhow::Result<Corpus> {
+    read(|name| KINDS.contains(&name))
+}
+
 /// Plays the lives of all chosen kinds, one after the other, on a stage that has an export, an agent and a bound team. An error names every
 /// kind that failed.
 pub async fn lives(stage: &Stage) -> anyhow::Result<Vec<Life>> {
-    let corpus = read(|name| KINDS.contains(&name))?;
+    let corpus = chosen()?;
     let (mut lives, mut failed) = (Vec::new(), Vec::new());
     for (name, crd) in &corpus.crds {
         let started = Instant::now();

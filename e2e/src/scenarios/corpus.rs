@@ -30,13 +30,13 @@ pub(super) async fn kinds_of_public_operators_are_published_ordered_changed_and_
 
 /// How many CRDs are tried at once.
 const AT_ONCE: usize = 4;
-/// Kinds for which no order is found that their schema allows; the files say so.
-const WITHOUT: [&str; 2] = ["", ""];
+/// Kinds for which no order is found that their schema allows, because a rule wants a certain name; the files say so.
+const WITHOUT: [&str; 2] = ["baselineadminnetworkpolicies.policy.networking.k8s.io", "drivers.csi.ceph.io"];
 
 pub(super) async fn the_first_orders_that_init_writes_are_valid(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::bare(world).await?;
     let folder = Scratch::new()?;
-    let corpus = corpus::read(|_| true)?;
+    let corpus = corpus::chosen()?;
     let tried = futures::stream::iter(&corpus.crds)
         .map(async |(name, crd)| (name, first_order::play(&stage, crd, folder.path()).await));
     let tried: Vec<_> = tried.buffer_unordered(AT_ONCE).collect().await;

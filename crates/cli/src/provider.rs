@@ -59,8 +59,8 @@ enum Command {
 /// PublishedResources, the agent's rights, PublishedResources, and a Secret with the agent's kubeconfig. What is there already stays, and is changed only
 /// where it differs. Then the doctor checks all of it. The agent itself is installed by the helm command that is printed.
 ///
-/// The kubeconfig holds a token that ends after --token-duration. Run the same command again before that: it renews the token once half of its time is
-/// over, and the running agent takes it up.
+/// The kubeconfig holds a token that ends after --token-duration. The agent renews it by itself whenever half of its time is over; so does this command when
+/// it is run again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["crd", "from_cluster", "published_resource"])))]

@@ -74,7 +74,8 @@ impl AccountToken {
 
     /// Whether it is a token of the same account.
     pub fn is_of_the_same_account(&self, other: &Self) -> bool {
-        let who = |token: &Self| (token.cluster.clone(), token.namespace.clone(), token.name.clone(), token.uid.clone());
+        let who =
+            |token: &Self| (token.cluster.clone(), token.namespace.clone(), token.name.clone(), token.uid.clone());
         who(self) == who(other)
     }
 }

@@ -90,7 +90,9 @@ fn way_out(error: &Error, account: &str) -> String {
     match error.status().map(|status| status.code) {
         Some(401) => "its token has ended, or the account was made anew: run carrick provider up again".to_owned(),
         Some(403 | 404) => {
-            format!("let {account} create serviceaccounts/token for itself, as carrick provider up does when it is run again")
+            format!(
+                "let {account} create serviceaccounts/token for itself, as carrick provider up does when it is run again"
+            )
         }
         _ => "this is tried again until it works".to_owned(),
     }

@@ -145,7 +145,10 @@ mod tests {
         let text = text.replace("theirs", &old);
         let changed = held(&secret(&text)).unwrap().replaced_by(&new);
         let read = carrick_json::yaml::value(&changed).unwrap();
-        assert_eq!((&read["users"][0]["user"]["token"], &read["users"][1]["user"]["token"]), (&json!(old), &json!(new)));
+        assert_eq!(
+            (&read["users"][0]["user"]["token"], &read["users"][1]["user"]["token"]),
+            (&json!(old), &json!(new))
+        );
         assert_eq!(read["contexts"], carrick_json::yaml::value(&text).unwrap()["contexts"]);
     }
 

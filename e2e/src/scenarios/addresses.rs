@@ -7,7 +7,7 @@ use carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::providers::{Provider, direct};
+use super::providers::{Provider, direct, says};
 use crate::binary::{self, Binary};
 use crate::kinds;
 use crate::world::World;
@@ -69,7 +69,7 @@ pub(super) async fn an_agent_works_by_another_address_where_that_of_the_slice_le
 
     // Who has bound the export is asked at that address, too.
     let (works, told) = provider.run(&[&flag[..], &["--undo"]].concat()).await?;
-    ensure!(!works && told.contains(&format!("{} in {}", stage.export_name(), team.path)), "{told}");
+    ensure!(!works && says(&told, &format!("{} in {}", stage.export_name(), team.path)), "{told}");
     agent.terminate().await?;
     stage.world.kcp_cable().mend().await?;
     provider.works(&["--undo", "--force"]).await?;

@@ -17,7 +17,7 @@ use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::facts::{
-    Access, AgentArguments, CheckedRight, Endpoint, Facts, FailureKind, Lookup, Published, ServerAnswer,
+    Access, AgentArguments, CheckedRight, Endpoint, Facts, FailureKind, FixLogin, Lookup, Published, ServerAnswer,
 };
 use super::needs;
 use super::right::{NeededRight, RightScope};
@@ -49,8 +49,11 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
     let (service, kcp_access) =
         tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
     (facts.service, facts.kcp) = (service, kcp_access);
-    if let Some(secret) = facts.asked.login.secret() {
-        facts.kcp.origin = format!("the kubeconfig in {}", secret.shown());
+    match &facts.asked.login {
+        FixLogin::Given => {}
+        FixLogin::InSecret(secret) => facts.kcp.origin = format!("the kubeconfig in {}", secret.shown()),
+        // The server in there may be one for the agent alone.
+        FixLogin::Own { agents, .. } => facts.kcp.origin = format!("the agent's token in {}", agents.shown()),
     }
     facts.token = token(&options.kcp_kubeconfig);
     if let (Ok(local), ServerAnswer::Works) = (&local, &facts.service.answer) {

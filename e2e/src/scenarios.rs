@@ -301,6 +301,7 @@ pub fn all() -> Vec<Scenario> {
             one_command_sets_a_provider_up_and_takes_it_away_again;
         providers:
             the_agent_renews_its_token_for_kcp_before_it_ends_and_orders_keep_flowing
+            a_token_that_cannot_be_renewed_is_told_with_the_way_out_and_hinders_nothing
             published_resources_of_ones_own_and_an_agent_elsewhere_until_the_agent_is_uninstalled;
         addresses:
             an_agent_works_by_another_address_where_that_of_the_slice_leads_nowhere;

@@ -26,9 +26,12 @@ pub(super) async fn an_agent_works_by_another_address_where_that_of_the_slice_le
     let values = provider.folder.path().join("values.yaml").display().to_string();
     let told = provider.works(&[&flag[..], &["--values", &values]].concat()).await?;
     ensure!(told.contains("0 red"), "{told}");
-    let slices = kinds::kcp(&API_EXPORT_ENDPOINT_SLICE);
-    let slice = stage.provider.client.get(&slices, None, stage.export_name()).await?.unwrap_or_default();
-    ensure!(slice["status"].to_string().contains(&near), "the slice does not name {near}: {slice}");
+    // Before somebody has bound the export, there is no address.
+    stage.bind(team).await?;
+    let at = (&stage.provider.client, &kinds::kcp(&API_EXPORT_ENDPOINT_SLICE), None, stage.export_name());
+    stage.object("the slice has an address", at, |slice| slice["status"].to_string().contains(&near)).await?;
+    let told = provider.works(&flag).await?;
+    ensure!(told.contains("0 red"), "{told}");
     let values: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(values)?)?;
     ensure!(values["apiExportHostPortOverrides"] == json!([given]), "{values}");
     let (works, told) = provider.run(&[]).await?;
@@ -39,7 +42,6 @@ pub(super) async fn an_agent_works_by_another_address_where_that_of_the_slice_le
     let logins = [format!("--kubeconfig={}", service.display()), format!("--kcp-kubeconfig={}", mounted.display())];
     let agent = logins.iter().fold(Binary::build(stage).await?, |agent, login| agent.and(login));
     let agent = agent.and(&format!("{}={}", flag[0], flag[1])).start()?;
-    stage.bind(team).await?;
     stage.order(team, "bucket", json!({ "size": 1 })).await?;
     let copy = stage.copy_is("the order is placed", team, "bucket", |_| true).await?;
     stage.operator_reports(&copy, json!({ "url": "here" })).await?;

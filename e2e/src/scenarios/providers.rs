@@ -65,6 +65,53 @@ pub(super) async fn the_agent_renews_its_token_for_kcp_before_it_ends_and_orders
     Ok(())
 }
 
+pub(super) async fn a_token_that_cannot_be_renewed_is_told_with_the_way_out_and_hinders_nothing(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let provider = Provider::up(world, &[]).await?;
+    let (stage, team) = (&provider.stage, &provider.stage.team_a);
+    let roles = Resource::namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles");
+    let role = format!("{}:token", stage.agent_name());
+    stage.provider.client.delete(&roles, Some("default"), &role, &DeleteOptions::default()).await?;
+    let late = stage.world.ending_soon(&provider.held().await?.token, Duration::from_mins(10))?;
+    let late = provider.hold(&late).await?;
+    let client = Server::from_kubeconfig_yaml(&late.kubeconfig)?.client();
+    stage
+        .eventually("the account may not get tokens any more", async || {
+            let answer = client.request_token(&late.about.namespace, &late.about.name, SHORTEST).await;
+            ensure!(answer.is_err_and(|error| error.is_forbidden()), "it may");
+            Ok(())
+        })
+        .await?;
+    let kcp = provider.folder.write("mounted", &late.kubeconfig)?;
+    let setup = Setup { probes: true, ..Setup::default() };
+    let service = provider.service_account().await?;
+    let agent = Agent::start_renewing(stage, setup, (&service, &kcp), &provider.secret())?;
+    stage.bind(team).await?;
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the order is placed", team, "bucket", |_| true).await?;
+    let failures = "sync_agent_errors_total{controller=\"syncagent-token\",reason=\"Forbidden\"}";
+    stage
+        .eventually("the failure is counted", async || {
+            let metrics = agent.metrics().await?;
+            ensure!(metrics.contains(failures) && metrics.contains("sync_agent_kcp_token_seconds "), "{metrics}");
+            Ok(())
+        })
+        .await?;
+    stage.ready(&agent).await?;
+    let told: Vec<_> = agent.log().into_iter().filter(|line| line.contains("is not renewed")).collect();
+    let way_out = "create serviceaccounts/token for itself, as carrick provider up does when it is run again";
+    ensure!(told.len() == 1 && told[0].contains(way_out), "{told:#?}");
+    let told = provider.works(&[]).await?;
+    ensure!(says(&told, "a new token, valid until"), "{told}");
+    ensure!(provider.held().await?.token != late.token, "the token is the same");
+    let granted = stage.provider.client.get(&roles, Some("default"), &role).await?;
+    ensure!(granted.is_some(), "the right was not granted again");
+    agent.stop().await?;
+    provider.works(&["--undo", "--force"]).await?;
+    Ok(())
+}
+
 /// The agent is elsewhere: it gets to kcp by another server than whoever runs the command.
 pub(super) async fn published_resources_of_ones_own_and_an_agent_elsewhere_until_the_agent_is_uninstalled(
     world: Arc<dyn World>,

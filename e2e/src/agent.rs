@@ -50,6 +50,19 @@ pub struct Setup {
     pub apply: bool,
 }
 
+/// What some agents have and others do not.
+#[derive(Default)]
+struct Ways {
+    /// File with the way to the service cluster.
+    service: Option<PathBuf>,
+    /// File with the way to kcp.
+    kcp: Option<PathBuf>,
+    /// The Secret whose token it renews.
+    renewed: Option<String>,
+    /// Its conversion webhook.
+    conversion: Option<ConversionServer>,
+}
+
 /// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
 pub struct Agent {
     runtime: Option<Runtime>,
@@ -64,25 +77,31 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent for a stage.
     pub fn start(stage: &Stage, setup: Setup) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, None, None)
+        Self::start_at(stage, setup, Ways::default())
     }
 
     /// Starts an agent for a stage that serves the conversion webhook.
     pub fn start_converting(stage: &Stage, setup: Setup, server: ConversionServer) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, None, Some(server))
+        Self::start_at(stage, setup, Ways { conversion: Some(server), ..Ways::default() })
     }
 
     /// Starts an agent for a stage that reads how to get to the service cluster from a file.
     pub fn start_with(stage: &Stage, setup: Setup, service: &Path) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, Some(service.to_owned()), None)
+        Self::start_at(stage, setup, Ways { service: Some(service.to_owned()), ..Ways::default() })
     }
 
-    fn start_at(
+    /// Starts an agent for a stage that reads how to get to both servers from files, and renews the token for kcp in a Secret.
+    pub fn start_renewing(
         stage: &Stage,
         setup: Setup,
-        service: Option<PathBuf>,
-        conversion: Option<ConversionServer>,
+        (service, kcp): (&Path, &Path),
+        secret: &str,
     ) -> anyhow::Result<Self> {
+        let (service, kcp) = (Some(service.to_owned()), Some(kcp.to_owned()));
+        Self::start_at(stage, setup, Ways { service, kcp, renewed: Some(secret.to_owned()), conversion: None })
+    }
+
+    fn start_at(stage: &Stage, setup: Setup, ways: Ways) -> anyhow::Result<Self> {
         let local = stage.world.service_kubeconfig(setup.user);
         let kcp = stage.world.kcp_kubeconfig(setup.user, &stage.provider.path);
         let namespace = stage.agent_namespace();
@@ -109,13 +128,13 @@ impl Agent {
         let stop = CancellationToken::new();
         let told = stop.clone();
         let task = runtime.spawn(async move {
-            let local = match service {
-                Some(file) => Server::from_kubeconfig(&file, &Overrides::default())?,
-                None => Server::from_kubeconfig_yaml(&local)?,
+            let server = |file: Option<PathBuf>, text: &str| match file {
+                Some(file) => Server::from_kubeconfig(&file, &Overrides::default()),
+                None => Server::from_kubeconfig_yaml(text),
             };
             let config = AgentConfig {
-                local,
-                kcp: Server::from_kubeconfig_yaml(&kcp)?,
+                local: server(ways.service, &local)?,
+                kcp: server(ways.kcp, &kcp)?,
                 namespace,
                 agent_name,
                 slice,
@@ -130,7 +149,8 @@ impl Agent {
                 dashboard_address: dashboard.map(|address| {
                     if setup.exposed { format!("0.0.0.0:{}", address.port()) } else { address.to_string() }
                 }),
-                conversion,
+                conversion: ways.conversion,
+                renew_token: ways.renewed,
                 exit_on_startup_error: false,
                 timing: setup.timing,
             };

@@ -1,5 +1,6 @@
 //! What must be true on every world, one sentence each.
 
+mod addresses;
 mod any_json;
 mod applying;
 mod backends;
@@ -31,6 +32,7 @@ mod objects;
 mod outages;
 pub(crate) mod ownership;
 mod process;
+mod providers;
 mod publish;
 mod related;
 mod related_ends;
@@ -70,7 +72,7 @@ impl Scenario {
 }
 
 /// Themes whose scenarios each play alone in a world: they cut the cables that all agents use, or their many kinds keep an API server busy.
-const ALONE: [&str; 2] = ["outages", "corpus"];
+const ALONE: [&str; 3] = ["outages", "addresses", "corpus"];
 
 macro_rules! scenarios {
     ($($theme:ident: $($name:ident)*;)*) => {
@@ -297,6 +299,12 @@ pub fn all() -> Vec<Scenario> {
         init:
             what_it_writes_offers_a_kind_with_the_rights_it_names
             one_command_sets_a_provider_up_and_takes_it_away_again;
+        providers:
+            the_agent_renews_its_token_for_kcp_before_it_ends_and_orders_keep_flowing
+            a_token_that_cannot_be_renewed_is_told_with_the_way_out_and_hinders_nothing
+            published_resources_of_ones_own_and_an_agent_elsewhere_until_the_agent_is_uninstalled;
+        addresses:
+            an_agent_works_by_another_address_where_that_of_the_slice_leads_nowhere;
         examples:
             one_operator_runs_databases_for_two_workspaces;
         process:

@@ -12,8 +12,9 @@ mod kubeconfig;
 pub(crate) mod real;
 pub(crate) mod servers;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use carrick_client::Server;
 use futures::future::BoxFuture;
 
@@ -44,6 +45,8 @@ pub trait World: Send + Sync {
     /// Ends kcp without a warning and starts it again; it may take a while until it answers. A plane only loses its connections. Only a
     /// scenario that plays alone may do so.
     fn restart_kcp(&self) -> BoxFuture<'_, anyhow::Result<()>>;
+    /// A token of a ServiceAccount in kcp that says the same as another one, but was issued long ago, and is accepted only for that much longer.
+    fn ending_soon(&self, token: &str, left: Duration) -> anyhow::Result<String>;
     /// How long things may take here.
     fn pace(&self) -> Pace;
 }
@@ -56,6 +59,18 @@ pub enum User {
     Admin,
     /// A user without any rights but those that a scenario gives to [`AGENT`].
     Agent,
+}
+
+/// The claims of a token of that kind, whose time is over in so many seconds, more than half of it being over already.
+fn ending_claims(token: &str, seconds: i64) -> anyhow::Result<serde_json::Value> {
+    let payload = token.split('.').nth(1).context("the token has no claims")?;
+    let mut claims: serde_json::Value =
+        serde_json::from_slice(&data_encoding::BASE64URL_NOPAD.decode(payload.as_bytes())?)?;
+    let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())?;
+    for (name, value) in [("iat", now - 3600), ("nbf", now - 3600), ("exp", now + seconds)] {
+        claims[name] = value.into();
+    }
+    Ok(claims)
 }
 
 /// How fast a world is.

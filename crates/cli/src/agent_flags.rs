@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use carrick_syncagent::options::Options;
 use clap::Parser;
 
+use crate::doctor::facts::FixLogin;
 use crate::kubeconfig::Temporary;
 
 /// Identifies an agent by the flags it is started with.
@@ -43,6 +44,12 @@ pub struct AgentFlags {
     /// Address to use instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
     #[arg(long, value_name = "OVERRIDES", help_heading = HEADING)]
     pub apiexport_hostport_override: Vec<String>,
+    /// Name of the Secret whose token the agent renews
+    #[arg(long, value_name = "SECRET", default_value = "", hide_default_value = true, help_heading = HEADING)]
+    pub renew_kcp_token: String,
+    /// How whoever reads findings gets to kcp, if not with the kubeconfig above.
+    #[arg(skip)]
+    pub login: FixLogin,
 }
 
 /// Where these flags are in --help.
@@ -55,6 +62,8 @@ pub struct Identified {
     pub options: Options,
     /// Whether its name was given, and not derived from the slice.
     pub is_named: bool,
+    /// Where its kubeconfig for kcp was read from, if that is no file that was given.
+    pub login: FixLogin,
     /// The kubeconfig that was read from a Secret, as long as it is needed.
     _kubeconfig: Option<Temporary>,
 }
@@ -63,11 +72,13 @@ impl AgentFlags {
     /// The agent, with its flags from wherever they are.
     pub async fn identify(&self) -> anyhow::Result<Identified> {
         let mut flags = Vec::new();
-        let mut kubeconfig = None;
+        let (mut kubeconfig, mut login) = (None, self.login.clone());
         if let Some(name) = &self.from_deployment {
             let found = deployment::read(&self.kubeconfig, name, self.kcp_kubeconfig.is_empty()).await?;
             flags = found.flags;
-            kubeconfig = found.kcp_kubeconfig;
+            if let Some((file, secret)) = found.kcp_kubeconfig {
+                (kubeconfig, login) = (Some(file), FixLogin::InSecret(secret));
+            }
         }
         if let Some(path) = &self.config {
             flags.extend(file::read(path)?);
@@ -81,7 +92,7 @@ impl AgentFlags {
         }
         let is_named = !options.agent_name.is_empty() || self.from_deployment.is_some();
         let options = options.complete().map_err(|problems| anyhow::anyhow!("{problems}{}", self.hint()))?;
-        Ok(Identified { options, is_named, _kubeconfig: kubeconfig })
+        Ok(Identified { options, is_named, login, _kubeconfig: kubeconfig })
     }
 
     /// What was given on the command line.
@@ -93,6 +104,7 @@ impl AgentFlags {
             ("--namespace", &self.namespace),
             ("--agent-name", &self.agent_name),
             ("--published-resource-selector", &self.published_resource_selector),
+            ("--renew-kcp-token", &self.renew_kcp_token),
         ];
         let overrides = self.apiexport_hostport_override.iter().map(|value| ("--apiexport-hostport-override", value));
         flags

@@ -65,6 +65,7 @@ impl RunningAgent {
             health_address: None,
             dashboard_address: Some(dashboard.clone()),
             conversion: None,
+            renew_token: None,
             exit_on_startup_error: true,
             timing: Timing::default(),
         };

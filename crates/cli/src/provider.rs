@@ -6,11 +6,12 @@
 //!                                 ├─ mesh    what Platform Mesh needs elsewhere
 //!                                 ├─ login   the agent's kubeconfig, with a token of a ServiceAccount in the workspace
 //!                                 ├─ undo    takes away what was made, unless somebody uses it
-//!                                 └─ doctor  checks all of it with the agent's eyes
+//!                                 └─ check   the doctor looks at all of it with the agent's eyes
 //! ```
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
+mod check;
 mod login;
 mod mesh;
 mod plan;
@@ -27,11 +28,10 @@ use carrick_client::{Client, Overrides, Server};
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
-use crate::agent_flags::AgentFlags;
 use crate::init::flags::OfferFlags;
 use crate::init::offer::Choices;
 use crate::ui::{Done, Failed, Step, Ui};
-use crate::{doctor, kubeconfig, logs, withdraw, workspaces};
+use crate::{kubeconfig, logs, withdraw, workspaces};
 use login::Login;
 use mesh::MeshFlags;
 use plan::{Plan, Side, Wanted};
@@ -59,8 +59,8 @@ enum Command {
 /// PublishedResources, the agent's rights, PublishedResources, and a Secret with the agent's kubeconfig. What is there already stays, and is changed only
 /// where it differs. Then the doctor checks all of it. The agent itself is installed by the helm command that is printed.
 ///
-/// The kubeconfig holds a token that ends after --token-duration. Run the same command again before that: it renews the token once half of its time is
-/// over, and the running agent takes it up.
+/// The kubeconfig holds a token that ends after --token-duration. The agent renews it by itself whenever half of its time is over; so does this command when
+/// it is run again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["crd", "from_cluster", "published_resource"])))]
@@ -124,13 +124,17 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         text.parse::<carrick_client::HostPortOverride>()
             .map_err(|problem| anyhow::anyhow!("invalid --apiexport-hostport-override {text:?}: {problem}"))?;
     }
+    if let Some(server) = &args.agent_kcp_server {
+        check_server(server)?;
+    }
     args.mesh.check()?;
     let plan = plan(&args).await?;
     if args.output == Some(Output::Yaml) {
         ui.line(plan.yaml()?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let setup = Setup::new(&args, plan)?;
+    let needed = check::needed_here(&args.apiexport_hostport_override).await;
+    let setup = Setup::new(&args, plan, needed)?;
     let ended = if args.undo {
         undo::undo(&ui, &setup, args.force).await?
     } else if args.dry_run {
@@ -143,6 +147,15 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         // Said already.
         Err(Failed) => Ok(ExitCode::FAILURE),
     }
+}
+
+/// The server for the agent must be one, not only a host.
+fn check_server(server: &str) -> anyhow::Result<()> {
+    let url = server.parse::<http::Uri>().ok();
+    let whole =
+        url.is_some_and(|url| url.scheme_str() == Some("https") && url.host().is_some_and(|host| !host.is_empty()));
+    anyhow::ensure!(whole, "invalid --agent-kcp-server {server:?}: say https://<host>:<port>");
+    Ok(())
 }
 
 /// Everything that is wanted.
@@ -174,6 +187,10 @@ struct Setup {
     kcp: KcpLogin,
     service: Target,
     workspace: Target,
+    /// The kubeconfig of the service cluster, if it was given.
+    kubeconfig: Option<PathBuf>,
+    /// Addresses to use here, too, instead of those in the URLs of the slice.
+    overrides: Vec<String>,
 }
 
 /// A login at kcp.
@@ -202,13 +219,20 @@ impl KcpLogin {
 }
 
 impl Setup {
-    fn new(args: &UpArgs, plan: Plan) -> anyhow::Result<Self> {
+    fn new(args: &UpArgs, plan: Plan, overrides: Vec<String>) -> anyhow::Result<Self> {
         let kcp = KcpLogin::read(&args.kcp_kubeconfig)?;
         let service = Server::infer(args.offer.kubeconfig.as_deref(), &Overrides::default())
             .context("the service cluster cannot be found; name its kubeconfig with --kubeconfig")?;
         let workspace = kcp.workspace(&plan.choices.workspace);
         let service = Target::new(service.client(), format!("the service cluster {}", service.url()));
-        Ok(Self { plan, kcp, service, workspace })
+        let setup = Self { plan, kcp, service, workspace, kubeconfig: args.offer.kubeconfig.clone(), overrides };
+        setup.redirect();
+        Ok(setup)
+    }
+
+    /// Uses the addresses that are needed here.
+    fn redirect(&self) {
+        self.kcp.server.redirect(self.overrides.iter().filter_map(|text| text.parse().ok()).collect());
     }
 
     fn target(&self, side: Side) -> &Target {
@@ -264,6 +288,7 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
             Ok(Done::new(told).with(KcpLogin::of(&text)?))
         });
         setup.kcp = kcp.await?;
+        setup.redirect();
         setup.workspace = setup.kcp.workspace(&setup.plan.choices.workspace);
     }
     let setup = &setup;
@@ -329,28 +354,13 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
     ui.heading(
         "What the doctor says, with the agent's rights in kcp; amber until the agent runs and somebody has bound",
     );
-    match check(setup, args, &login).await {
+    match check::check(setup, args, &login).await {
         Ok(code) => Ok(code),
         Err(error) => {
             ui.line(format_args!("error: {error:#}"));
             Err(Failed)
         }
     }
-}
-
-/// The doctor's view. Amber is fine here: before the agent is installed and somebody has bound the export, there is no other.
-async fn check(setup: &Setup, args: &UpArgs, login: &Login) -> anyhow::Result<ExitCode> {
-    let file = kubeconfig::Temporary::new(login.kubeconfig_from_here.as_bytes())?;
-    let plan = &setup.plan;
-    let flags = AgentFlags {
-        kubeconfig: args.offer.kubeconfig.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
-        kcp_kubeconfig: file.path().display().to_string(),
-        apiexportendpointslice_ref: plan.export.clone(),
-        namespace: plan.choices.namespace.clone(),
-        agent_name: plan.agent.clone(),
-        ..AgentFlags::default()
-    };
-    doctor::report_on(&flags).await
 }
 
 /// Where the bindings of consumers can be seen.

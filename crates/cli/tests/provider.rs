@@ -170,6 +170,7 @@ fn what_cannot_work_is_refused_with_the_way_out() {
         (&["--crd", &bucket, "--workspace", "Root"], "--workspace \"Root\" is no path of a workspace"),
         (&["--crd", "missing.yaml"], "cannot read missing.yaml"),
         (&["--crd", &bucket, "--apiexport-hostport-override", "a"], "original-host:port=new-host:port"),
+        (&["--crd", &bucket, "--agent-kcp-server", "kcp:6443"], "say https://<host>:<port>"),
         (&["--crd", &bucket, "--platform-mesh", "--allow-path", "root:orgs"], "write it as :root:orgs:acme"),
         (&["--crd", &bucket, "--token-duration", "soon"], "write it as 30d"),
         (&["--crd", &bucket, "--force"], "--undo"),

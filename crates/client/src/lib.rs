@@ -60,6 +60,7 @@ mod requests;
 mod resource;
 mod route;
 mod server;
+mod token;
 mod transport;
 mod web;
 mod writes;

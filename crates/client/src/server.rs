@@ -74,6 +74,13 @@ impl Server {
         self.inner.transport.renew_from(Source::Text(text.to_owned()))
     }
 
+    /// Uses the credentials in another kubeconfig, if that one leads to the same place, until the files that the server was opened with change;
+    /// then those count again. For credentials that are known earlier than the files bring them. False, and nothing changes, if the kubeconfig
+    /// leads elsewhere.
+    pub fn borrow_from_kubeconfig_yaml(&self, text: &str) -> Result<bool, ConnectError> {
+        self.inner.transport.borrow_from(&Source::Text(text.to_owned()))
+    }
+
     /// The server of a configuration, as kube makes it from whatever it finds.
     pub fn from_config(config: kube::Config) -> Result<Self, ConnectError> {
         Self::open(Source::Config(Box::new(config)))

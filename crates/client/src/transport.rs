@@ -1,6 +1,8 @@
 //! The connection pool of one server, with credentials on top.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -50,8 +52,6 @@ struct Shared {
     looking: tokio::sync::Mutex<()>,
     /// The first address of the server, which clients keep using.
     first: Uri,
-    /// Where requests go, and whom they trust there.
-    destination: Destination,
     files: Files,
     requests: Requests,
     writes: Arc<Writes>,
@@ -70,6 +70,10 @@ struct Pool {
     seats: Arc<Seats>,
     /// Where the server is.
     home: Uri,
+    /// Where requests go, and whom they trust there.
+    destination: Destination,
+    /// Whose connections these are.
+    identity: u64,
 }
 
 /// How long it may take until a connection is ready, the TLS handshake included.
@@ -102,7 +106,6 @@ impl Transport {
             hosts: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             first: loaded.config.cluster_url.clone(),
-            destination: Destination::of(&loaded.config),
             files: Files::new(source, loaded),
             requests: Requests::default(),
             writes: Arc::default(),
@@ -239,11 +242,23 @@ impl Transport {
     /// pool until they end.
     pub(crate) fn renew_from(&self, source: Source) -> Result<bool, ConnectError> {
         let loaded = source.load()?;
-        if Destination::of(&loaded.config) != self.shared.destination {
+        if Destination::of(&loaded.config) != self.pool().destination {
             return Ok(false);
         }
         self.shared.reopen(&loaded)?;
         self.shared.files.replace(source, &loaded);
+        Ok(true)
+    }
+
+    /// Uses the credentials of another source until the own files change, if it leads to the same server; false if it does not.
+    pub(crate) fn borrow_from(&self, source: &Source) -> Result<bool, ConnectError> {
+        let (loaded, pool) = (source.load()?, self.pool());
+        if Destination::of(&loaded.config) != pool.destination {
+            return Ok(false);
+        }
+        if identity(&loaded.config) != pool.identity {
+            self.shared.reopen(&loaded)?;
+        }
         Ok(true)
     }
 
@@ -320,6 +335,13 @@ impl Destination {
     }
 }
 
+/// Tells credentials apart.
+fn identity(config: &Config) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_string(&config.auth_info).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
+}
+
 /// TLS as the configuration wants it. Servers whose own certificate stands in place of an authority's are trusted, as kubectl trusts them.
 pub(crate) fn tls_config(config: &Config) -> Result<rustls::ClientConfig, kube::Error> {
     let mut tls = config.rustls_client_config()?;
@@ -379,7 +401,15 @@ impl Pool {
             .map_err(BoxError::from)
             .service(Lanes::new(builder, connector));
         let service = BoxCloneSyncService::new(service.map_err(BoxError::from));
-        Ok(Self { number, service, gates: Gates::default(), seats: Arc::default(), home: config.cluster_url.clone() })
+        Ok(Self {
+            number,
+            service,
+            gates: Gates::default(),
+            seats: Arc::default(),
+            home: config.cluster_url.clone(),
+            destination: Destination::of(config),
+            identity: identity(config),
+        })
     }
 }
 

@@ -11,6 +11,7 @@
 //!  names     labels, annotations, finalizers, types of conditions
 //!  path      root:orgs:acme   ──▶ logical cluster names, the check that a string is one
 //!  url       https://host/clusters/root:orgs   ──▶ retarget to another workspace, build virtual-workspace URLs
+//!  token     what the token of a ServiceAccount says about itself
 //!  hash      export, claim, identity and binding-name hashes exactly as kcp computes them
 //! ```
 //!
@@ -59,6 +60,7 @@ pub mod names;
 pub mod object;
 pub mod path;
 pub mod tenancy;
+pub mod token;
 pub mod topology;
 pub mod url;
 

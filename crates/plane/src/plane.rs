@@ -149,6 +149,11 @@ impl Plane {
         self.tokens.token(user)
     }
 
+    /// A token of a ServiceAccount with claims of one's own, for tests of tokens that end soon or have ended.
+    pub fn account_token(&self, claims: &serde_json::Value) -> String {
+        self.api.accounts.sign(claims)
+    }
+
     /// A new client certificate for a user in some groups; the user need not exist in the config.
     pub fn client_certificate(&self, user: &str, groups: &[&str]) -> Result<ClientCertificate, PlaneError> {
         self.identity.client(user, groups)

@@ -3,6 +3,7 @@
 //! ```text
 //!  run ─┬─ http      /metrics, /healthz, /readyz, and the dashboard, behind a login if others can reach it
 //!       ├─ conversion  kcp's questions about versions, answered by the rules
+//!       ├─ renewal   another token for kcp before the present one ends, if the agent is told to see to that
 //!       ├─ connect   kubeconfig ─▶ slice ─▶ export
 //!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
 //!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ─▶ keeper ─┬─▶ schemas   APIResourceSchemas, status of PublishedResources
@@ -31,6 +32,7 @@ pub mod timing;
 mod discovery;
 mod export;
 mod objects;
+mod renewal;
 mod schemas;
 mod withdrawals;
 
@@ -54,6 +56,7 @@ use health::{Health, Part};
 use http::Pages;
 use login::Login;
 use metrics::Metrics;
+use renewal::Renewal;
 use rights::Granted;
 
 pub use config::{AgentConfig, Controller};
@@ -126,6 +129,12 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
 
     serve_conversions(&config, &health, &metrics, &end).await?;
 
+    let leads = watch::Sender::new(!config.leader_election);
+    if let Some(secret) = &config.renew_token {
+        // Before there is a connection to kcp: the Secret may hold a token that the file of a restarted container lacks.
+        tokio::spawn(Renewal::new(&config, secret, &metrics).run(leads.subscribe(), end.clone()));
+    }
+
     let kcp_part = health.part("connection to kcp");
     let once = config.exit_on_startup_error;
     let Some(places) = connect::connect(&config.kcp, &config.slice, once, &kcp_part, &stop).await? else {
@@ -135,7 +144,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     let pace = objects::pace();
     let (recorder, writers) = Recorder::start("syncagent", &pace);
     let took_over = AtomicBool::new(false);
-    let mut agent = Agent { config, places, health, metrics, dashboard, recorder, pace, kcp_part, took_over };
+    let mut agent = Agent { config, places, health, metrics, dashboard, recorder, pace, kcp_part, took_over, leads };
     let ended = if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await };
     drop(agent);
     writers.finish().await;
@@ -179,6 +188,8 @@ struct Agent {
     kcp_part: Part,
     /// Whether other agents were replaced already: that happens once.
     took_over: AtomicBool,
+    /// Whether this replica leads.
+    leads: watch::Sender<bool>,
 }
 
 /// Why the controllers were halted.
@@ -208,6 +219,7 @@ impl Agent {
             leadership = election.acquire(&report) => leadership,
         };
         self.metrics.set_leader(&name, true);
+        self.leads.send_replace(true);
         // Held until the work has finished. When it is lost, the work is aborted.
         let (local, kcp) = (self.config.local.clone(), self.config.kcp.clone());
         let ended = election.hold_while(&leadership, &report, self.work(stop)).await?;

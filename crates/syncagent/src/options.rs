@@ -97,6 +97,9 @@ pub struct Options {
     /// Address to use instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
     #[arg(long, value_name = "OVERRIDES", value_delimiter = ',', action = ArgAction::Append)]
     pub apiexport_hostport_override: Vec<String>,
+    /// Name of the Secret in the agent's namespace that --kcp-kubeconfig is mounted from: its token, if it is one of a ServiceAccount, is replaced by a new one whenever half of its time is over; empty turns it off
+    #[arg(long, value_name = "SECRET", default_value = "", hide_default_value = true)]
+    pub renew_kcp_token: String,
     /// Where to serve /metrics; 0 turns it off, empty means :8080
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8085")]
     pub metrics_address: String,
@@ -286,6 +289,7 @@ impl Options {
                     key: self.conversion_key_file.into(),
                 }
             }),
+            renew_token: non_empty(self.renew_kcp_token),
             exit_on_startup_error: self.exit_on_startup_error,
             timing: Timing::default(),
         })

@@ -24,6 +24,7 @@ pub mod proof;
 pub mod provenance;
 mod raw_json;
 pub mod related;
+pub mod renewal;
 pub mod review;
 pub mod rights;
 pub mod schema;

@@ -114,6 +114,7 @@ impl Lab {
             absent_kind: PERIOD,
             known_kind: PERIOD,
             count: PERIOD,
+            token: PERIOD,
             // The one write at rest has a trial of its own; all others would have to look away from it.
             heartbeat: Duration::from_hours(1),
             heartbeat_old: Duration::from_hours(2),

@@ -158,6 +158,7 @@ async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {
         health_address: None,
         dashboard_address: None,
         conversion: None,
+        renew_token: None,
         exit_on_startup_error: true,
         timing: carrick_syncagent::agent::Timing::default(),
     };

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::kubeconfig::Access;
-use super::{AGENT, Pace, User, World};
+use super::{AGENT, Pace, User, World, ending_claims};
 use crate::cable::Cable;
 use crate::ports;
 
@@ -151,6 +151,10 @@ impl World for EmbeddedWorld {
             self.kcp.cable.mend().await
         }
         .boxed()
+    }
+
+    fn ending_soon(&self, token: &str, left: Duration) -> anyhow::Result<String> {
+        Ok(self.kcp.plane.account_token(&ending_claims(token, i64::try_from(left.as_secs())?)?))
     }
 
     fn pace(&self) -> Pace {

@@ -10,13 +10,18 @@ use std::time::Duration;
 
 use anyhow::Context;
 use carrick_client::Server;
+use data_encoding::BASE64URL_NOPAD;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use rustls::SignatureScheme;
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::net::TcpListener;
 
 use super::kubeconfig::Access;
 use super::servers::Process;
-use super::{Pace, User, World};
+use super::{Pace, User, World, ending_claims};
 use crate::cable::Cable;
 use crate::ports;
 use crate::scratch::Scratch;
@@ -31,8 +36,11 @@ pub struct RealWorld {
     service_cable: Cable,
     // In this order: the servers end before their folder is removed. That of kcp comes first.
     processes: Mutex<Vec<Process>>,
-    _folder: Scratch,
+    folder: Scratch,
 }
+
+/// For how many seconds servers accept a token that has ended: clocks differ.
+const LENIENCY: i64 = 60;
 
 impl RealWorld {
     /// Starts the servers whose binaries are in a folder and waits until they are ready.
@@ -51,7 +59,7 @@ impl RealWorld {
             service_access: service.access,
             service_cable,
             processes: Mutex::new(kcp.processes.into_iter().chain(service.processes).collect()),
-            _folder: folder,
+            folder,
         })
     }
 }
@@ -97,6 +105,18 @@ impl World for RealWorld {
             processes.first_mut().context("there is no kcp")?.restart()
         }
         .boxed()
+    }
+
+    fn ending_soon(&self, token: &str, left: Duration) -> anyhow::Result<String> {
+        let claims = ending_claims(token, i64::try_from(left.as_secs())? - LENIENCY)?;
+        // kcp makes its key there when it starts for the first time.
+        let key = PrivateKeyDer::from_pem_file(self.folder.path().join("sa.key"))?;
+        let key = any_supported_type(&key)?;
+        let signer = key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]).context("kcp's key is not one of RSA")?;
+        let head = token.split('.').next().unwrap_or_default();
+        let text = format!("{head}.{}", BASE64URL_NOPAD.encode(claims.to_string().as_bytes()));
+        let signature = BASE64URL_NOPAD.encode(&signer.sign(text.as_bytes())?);
+        Ok(format!("{text}.{signature}"))
     }
 
     fn pace(&self) -> Pace {

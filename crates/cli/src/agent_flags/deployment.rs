@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use carrick_client::{Overrides, Resource, Server};
+use carrick_client::{Client, Error, ListOptions, Overrides, Resource, Server};
 use serde_json::Value;
 
+use crate::doctor::facts::SecretKey;
 use crate::kubeconfig;
 
 /// What a Deployment says.
@@ -13,8 +14,45 @@ use crate::kubeconfig;
 pub struct DeployedAgent {
     /// The flags of its container.
     pub flags: Vec<String>,
-    /// Its kubeconfig for kcp, if it was wanted.
-    pub kcp_kubeconfig: Option<kubeconfig::Temporary>,
+    /// Its kubeconfig for kcp, if it was wanted, and where that is.
+    pub kcp_kubeconfig: Option<(kubeconfig::Temporary, SecretKey)>,
+}
+
+/// The Deployment of an agent.
+#[derive(Debug)]
+pub struct Installed {
+    /// Its name.
+    pub name: String,
+    /// The Helm release that it belongs to, and the namespace of that, if Helm has made it.
+    pub release: Option<(String, String)>,
+    /// The flags of the agent.
+    pub flags: Vec<String>,
+}
+
+/// The Deployment in a namespace whose agent is for a slice.
+pub async fn find(client: &Client, namespace: &str, slice: &str) -> Result<Option<Installed>, Error> {
+    let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
+    let all = match client.list(&deployments, Some(namespace), &ListOptions::default()).await {
+        Ok(all) => all,
+        Err(error) if error.is_not_found() => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    Ok(all.iter().find_map(|deployment| installed(deployment, namespace, slice)))
+}
+
+/// What a Deployment says, if its agent is for a slice.
+fn installed(deployment: &Value, namespace: &str, slice: &str) -> Option<Installed> {
+    let flags = agent_flags(deployment, namespace)?;
+    let refers = |name: &str| flag(&flags, name).as_deref() == Some(slice);
+    if !refers("--apiexportendpointslice-ref") && !refers("--apiexport-ref") {
+        return None;
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let metadata = &deployment["metadata"];
+    let noted = |key: &str| text(&metadata["annotations"][format!("meta.helm.sh/{key}")]);
+    let home = noted("release-namespace").unwrap_or_else(|| namespace.to_owned());
+    let release = noted("release-name").map(|release| (release, home));
+    Some(Installed { name: text(&metadata["name"]).unwrap_or_default(), release, flags })
 }
 
 /// Reads a Deployment, given as `namespace/name`, and the Secret with its kubeconfig.
@@ -46,7 +84,7 @@ pub async fn read(file: &str, name: &str, with_kubeconfig: bool) -> anyhow::Resu
         let content = secret_value(&client, namespace, &secret, &key).await?;
         let file = kubeconfig::Temporary::new(&content)?;
         flags.push(format!("--kcp-kubeconfig={}", file.path().display()));
-        kcp_kubeconfig = Some(file);
+        kcp_kubeconfig = Some((file, SecretKey { namespace: namespace.to_owned(), name: secret, key }));
     }
     Ok(DeployedAgent { flags, kcp_kubeconfig })
 }
@@ -179,6 +217,21 @@ mod tests {
         assert_eq!(flag(&flags, "--agent-name").as_deref(), Some("mine"));
         assert_eq!(flag(&flags, "--kcp-kubeconfig").as_deref(), Some("/etc/kcp/kubeconfig"));
         assert_eq!(flag(&flags, "--nothing"), None);
+    }
+
+    #[test]
+    fn an_agent_is_found_by_its_slice_and_so_is_its_release() {
+        let mut deployment = deployed(&json!([]), &json!({}));
+        let container = &mut deployment["spec"]["template"]["spec"]["containers"][1];
+        container["args"].as_array_mut().unwrap().push(json!("--apiexportendpointslice-ref=example.com"));
+        deployment["metadata"] = json!({ "name": "agent" });
+        assert!(installed(&deployment, "own", "other.com").is_none());
+        let found = installed(&deployment, "own", "example.com").unwrap();
+        assert_eq!((found.name.as_str(), found.release), ("agent", None));
+        deployment["metadata"]["annotations"] =
+            json!({ "meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "n" });
+        let found = installed(&deployment, "own", "example.com").unwrap();
+        assert_eq!(found.release, Some(("r".to_owned(), "n".to_owned())));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod naming;
 mod published;
 mod rights;
 pub(crate) mod servers;
+mod token;
 
 use serde::Serialize;
 
@@ -72,10 +73,11 @@ pub struct Check {
 }
 
 /// All checks, in the order in which things must work.
-pub const CHECKS: [Check; 15] = [
+pub const CHECKS: [Check; 16] = [
     Check { name: "Service cluster", run: servers::service },
     Check { name: "kcp", run: servers::kcp },
     Check { name: "Clocks", run: servers::clocks },
+    Check { name: "Token for kcp", run: token::token },
     Check { name: "Installation", run: published::installation },
     Check { name: "Endpoint slice", run: export::slice },
     Check { name: "Export", run: export::export },

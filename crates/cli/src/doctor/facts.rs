@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use carrick_client::Error;
 use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ApiExportEndpointSlice, ApiResourceSchema, PermissionClaim};
+use carrick_kcp::token::AccountToken;
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::Value;
@@ -49,6 +50,8 @@ pub struct Facts {
     pub cluster: String,
     /// Rights that nobody needs but whoever wants to fix something.
     pub powers: Vec<CheckedRight>,
+    /// The agent's token for kcp, if it is one of a ServiceAccount that ends.
+    pub token: Option<AccountToken>,
     /// Claims of the export that nothing published needs.
     pub unneeded_claims: Vec<PermissionClaim>,
     /// Copies of published kinds, as far as both sides could be listed.
@@ -79,12 +82,15 @@ pub struct KnownCopy {
     pub has_order: bool,
 }
 
+/// The file that fixes write the agent's kubeconfig to, if it is in a Secret.
+const FETCHED: &str = "agent-kcp.kubeconfig";
+
 /// How to run kubectl for a fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
     /// The command, up to the verb.
     pub kubectl: String,
-    /// Who must run it, if it is not whoever runs the doctor.
+    /// Who must run it, if it is not whoever runs the doctor; or the command before it.
     pub note: Option<String>,
 }
 
@@ -101,6 +107,55 @@ pub struct AgentArguments {
     pub namespace: String,
     /// Name of the agent.
     pub agent_name: String,
+    /// How whoever reads the findings gets to kcp.
+    pub login: FixLogin,
+    /// The Secret whose token the agent renews, if it does.
+    pub renewed: Option<String>,
+}
+
+/// How whoever reads the findings gets to kcp.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FixLogin {
+    /// With the kubeconfig that was given, which is the agent's.
+    #[default]
+    Given,
+    /// With the agent's kubeconfig, which was read from a Secret.
+    InSecret(SecretKey),
+    /// With a kubeconfig of their own, which is an administrator's; the agent's is in a Secret.
+    Own {
+        /// The file.
+        file: String,
+        /// Where the agent's kubeconfig is.
+        agents: SecretKey,
+    },
+}
+
+/// Where a kubeconfig is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SecretKey {
+    /// Namespace of the Secret.
+    pub namespace: String,
+    /// Name of the Secret.
+    pub name: String,
+    /// The key in its data.
+    pub key: String,
+}
+
+impl FixLogin {
+    /// Where the agent's kubeconfig is, if that is no file.
+    pub fn secret(&self) -> Option<&SecretKey> {
+        match self {
+            Self::Given => None,
+            Self::InSecret(secret) | Self::Own { agents: secret, .. } => Some(secret),
+        }
+    }
+}
+
+impl SecretKey {
+    /// For people.
+    pub fn shown(&self) -> String {
+        format!("Secret {}/{}", self.namespace, self.name)
+    }
 }
 
 /// Access to one server.
@@ -259,12 +314,11 @@ impl Facts {
         let is_it = |right: &&CheckedRight| right.need.place == place && right.need.resource == resource;
         let may = self.powers.iter().find(is_it).is_some_and(|right| right.denied.as_ref().is_ok_and(Vec::is_empty));
         if may {
-            let kubectl = match place {
-                RightScope::Service => self.kubectl(),
-                RightScope::Slice => self.kcp_kubectl(&self.kcp.url),
-                RightScope::Export => self.kcp_kubectl(&self.export_url),
+            return match place {
+                RightScope::Service => Tool { kubectl: self.kubectl(), note: None },
+                RightScope::Slice => self.kcp_tool(&self.kcp.url),
+                RightScope::Export => self.kcp_tool(&self.export_url),
             };
-            return Tool { kubectl, note: None };
         }
         self.admin_tool(place)
     }
@@ -280,6 +334,9 @@ impl Facts {
             RightScope::Slice => &self.kcp.url,
             RightScope::Export => &self.export_url,
         };
+        if let FixLogin::Own { .. } = self.asked.login {
+            return self.kcp_tool(url);
+        }
         let workspace = carrick_kcp::url::workspace(url).unwrap_or("the workspace");
         let note = Some(format!("# with a kcp kubeconfig of an administrator of {workspace}:"));
         Tool { kubectl: format!("kubectl --server {url}"), note }
@@ -294,19 +351,51 @@ impl Facts {
     }
 
     /// kubectl for a workspace of kcp.
-    pub fn kcp_kubectl(&self, url: &str) -> String {
-        let file = &self.asked.kcp_kubeconfig;
-        if url == self.kcp.url {
-            format!("kubectl --kubeconfig {file}")
-        } else {
-            format!("kubectl --kubeconfig {file} --server {url}")
-        }
+    pub fn kcp_tool(&self, url: &str) -> Tool {
+        let (file, note) = match &self.asked.login {
+            FixLogin::Given => (self.asked.kcp_kubeconfig.as_str(), None),
+            FixLogin::InSecret(SecretKey { namespace, name, key }) => {
+                let (kubectl, key) = (self.kubectl(), key.replace('.', "\\."));
+                let get = format!("get secret {name} -o jsonpath='{{.data.{key}}}' | base64 -d >{FETCHED}");
+                (FETCHED, Some(format!("{kubectl} -n {namespace} {get}")))
+            }
+            // It may lead to another workspace.
+            FixLogin::Own { file, .. } => {
+                return Tool { kubectl: format!("kubectl --kubeconfig {file} --server {url}"), note: None };
+            }
+        };
+        let at = if url == self.kcp.url { String::new() } else { format!(" --server {url}") };
+        Tool { kubectl: format!("kubectl --kubeconfig {file}{at}"), note }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fixes_say_can_be_pasted_wherever_the_agents_kubeconfig_is() {
+        let secret = SecretKey { namespace: "own".to_owned(), name: "s".to_owned(), key: "a.b".to_owned() };
+        let mut facts = Facts { export_url: "https://h/clusters/root:e".to_owned(), ..Facts::default() };
+        facts.kcp.url = "https://h/clusters/root:p".to_owned();
+        facts.asked.kcp_kubeconfig = "given".to_owned();
+        let tools = |facts: &Facts| {
+            [facts.kcp_tool(&facts.kcp.url), facts.admin_tool(RightScope::Export)]
+                .map(|tool| (tool.kubectl, tool.note.unwrap_or_default()))
+        };
+        let [own, admin] = tools(&facts);
+        assert_eq!(own, ("kubectl --kubeconfig given".to_owned(), String::new()));
+        assert!(admin.0 == "kubectl --server https://h/clusters/root:e" && admin.1.contains("administrator of root:e"));
+        facts.asked.login = FixLogin::InSecret(secret.clone());
+        let [own, again] = tools(&facts);
+        let fetch = "kubectl -n own get secret s -o jsonpath='{.data.a\\.b}' | base64 -d >agent-kcp.kubeconfig";
+        assert_eq!(own, ("kubectl --kubeconfig agent-kcp.kubeconfig".to_owned(), fetch.to_owned()));
+        assert_eq!(again, admin);
+        facts.asked.login = FixLogin::Own { file: "mine".to_owned(), agents: secret };
+        let at =
+            |place: &str| (format!("kubectl --kubeconfig mine --server https://h/clusters/{place}"), String::new());
+        assert_eq!(tools(&facts), [at("root:p"), at("root:e")]);
+    }
 
     #[test]
     fn failures_are_distinguished_by_their_messages() {

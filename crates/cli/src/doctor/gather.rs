@@ -7,19 +7,21 @@ use std::time::Duration;
 
 use carrick_client::{Client, ConnectError, Error, ListOptions, Overrides, Resource, Server};
 use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
+use carrick_kcp::token::AccountToken;
 use carrick_syncagent::agent::explain;
 use carrick_syncagent::agent::keeper::cluster_id;
 use carrick_syncagent::agent::rights::allowed;
 use carrick_syncagent::options::Options;
+use carrick_syncagent::rules::renewal;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::facts::{
-    Access, AgentArguments, CheckedRight, Endpoint, Facts, FailureKind, Lookup, Published, ServerAnswer,
+    Access, AgentArguments, CheckedRight, Endpoint, Facts, FailureKind, FixLogin, Lookup, Published, ServerAnswer,
 };
 use super::needs;
 use super::right::{NeededRight, RightScope};
-use crate::agent_flags::Identified;
+use crate::agent_flags::{Identified, deployment};
 
 /// How many access reviews are sent at once.
 const AT_ONCE: usize = 16;
@@ -33,6 +35,8 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
         slice: slice(options).to_owned(),
         namespace: options.namespace.clone(),
         agent_name: options.agent_name.clone(),
+        login: agent.login.clone(),
+        renewed: Some(options.renew_kcp_token.clone()).filter(|secret| !secret.is_empty()),
     };
     let mut facts = Facts { asked, now: jiff::Timestamp::now().as_second(), ..Facts::default() };
     let file = Some(options.kubeconfig.as_str()).filter(|file| !file.is_empty()).map(Path::new);
@@ -45,6 +49,20 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
     let (service, kcp_access) =
         tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
     (facts.service, facts.kcp) = (service, kcp_access);
+    match &facts.asked.login {
+        FixLogin::Given => {}
+        FixLogin::InSecret(secret) => facts.kcp.origin = format!("the kubeconfig in {}", secret.shown()),
+        // The server in there may be one for the agent alone.
+        FixLogin::Own { agents, .. } => facts.kcp.origin = format!("the agent's token in {}", agents.shown()),
+    }
+    facts.token = token(&options.kcp_kubeconfig);
+    if let (Ok(local), ServerAnswer::Works) = (&local, &facts.service.answer) {
+        // What runs counts more than what is planned. Whoever may not see it gets no answer here.
+        let (namespace, slice) = (&facts.asked.namespace, &facts.asked.slice);
+        if let Ok(Some(found)) = patient.within(deployment::find(&local.client(), namespace, slice)).await {
+            facts.asked.renewed = deployment::flag(&found.flags, "--renew-kcp-token");
+        }
+    }
     let mut consumers = Vec::new();
     if let (Ok(kcp), ServerAnswer::Works, Ok(_)) =
         (&kcp, &facts.kcp.answer, carrick_kcp::url::workspace(&facts.kcp.url))
@@ -240,6 +258,9 @@ impl TimedRequests {
         let (at_slice, at_export): (Vec<_>, Vec<_>) =
             needs::in_kcp(&facts.asked.slice, &export).into_iter().partition(|need| need.place == RightScope::Slice);
         facts.rights.extend(self.review(&client, at_slice).await);
+        if let (Some(token), Some(_)) = (&facts.token, &facts.asked.renewed) {
+            facts.rights.extend(self.review(&client, vec![needs::of_renewals(token)]).await);
+        }
         facts.rights.extend(self.review(&workspace, at_export).await);
         for (place, client) in [(RightScope::Slice, &client), (RightScope::Export, &workspace)] {
             let powers = needs::for_fixes().into_iter().filter(|need| need.place == place).collect();
@@ -284,6 +305,12 @@ impl TimedRequests {
         }
         rights
     }
+}
+
+/// What the token of a kubeconfig says, if it has one.
+fn token(file: &str) -> Option<AccountToken> {
+    let token = renewal::token(&std::fs::read_to_string(file).ok()?).ok()?;
+    AccountToken::read(&token).ok()
 }
 
 /// The current context of a kubeconfig; empty if it has none or cannot be read.

@@ -1,5 +1,6 @@
 //! Which rights an agent needs. Pure.
 
+use carrick_kcp::token::AccountToken;
 use carrick_syncagent::rules::rights::{self, READ};
 
 use super::facts::{AgentArguments, Published};
@@ -94,6 +95,14 @@ pub fn in_kcp(slice: &str, export: &str) -> Vec<NeededRight> {
             .within("default")
             .optional(),
     ]
+}
+
+/// What the account of a token needs to get another one.
+pub fn of_renewals(token: &AccountToken) -> NeededRight {
+    let why = "to renew its own token";
+    NeededRight::new(RightScope::Slice, "", "serviceaccounts/token", &["create"], why)
+        .named(&token.name)
+        .within(&token.namespace)
 }
 
 /// What fixes change, and who may.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use carrick_client::Resource;
 use carrick_client::kube::config::{Cluster, Kubeconfig};
-use data_encoding::{BASE64, BASE64URL_NOPAD};
+use carrick_kcp::token::AccountToken;
+use carrick_syncagent::rules::renewal;
+use data_encoding::BASE64;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -47,20 +48,21 @@ impl Login {
         let path = &plan.choices.workspace;
         let here = at_workspace(setup.kcp.server.url(), path);
         let there = server.map_or_else(|| here.clone(), |server| at_workspace(server, path));
-        let known = known.as_ref().and_then(token_of).filter(|token| keeps(token, now));
+        let known = known.and_then(|found| renewal::held(&found).ok());
+        let known = known.filter(|held| !held.is_due(now.as_second()));
         let is_new = known.is_none();
         let token = match known {
-            Some(token) => token,
+            Some(held) => held.token,
             None => request(setup, duration).await?,
         };
         let template = &setup.kcp.cluster;
         let text = kubeconfig(template, &there, &token)?;
         let object = secret_with(&plan.choices.namespace, &plan.secret, &text);
         let change = setup.service.ensure(&Wanted { side: Side::Service, object }, seen).await?;
-        let (_, until) = lifetime(&token).context("kcp has given a token that says nothing about its end")?;
+        let until = AccountToken::read(&token).context("kcp has given a token that cannot be renewed")?.ends;
         Ok(Self {
             kubeconfig_from_here: kubeconfig(template, &here, &token)?,
-            until,
+            until: Timestamp::from_second(until)?,
             is_new: is_new || change == Change::Create,
         })
     }
@@ -69,17 +71,13 @@ impl Login {
     pub fn told(&self, namespace: &str, secret: &str) -> String {
         let until = self.until.strftime("%Y-%m-%d %H:%M UTC");
         let what = if self.is_new { "a new token" } else { "the token stays" };
-        format!("Secret {namespace}/{secret}: {what}, valid until {until}; run this command again before")
+        format!("Secret {namespace}/{secret}: {what}, valid until {until}; the agent renews it")
     }
 }
 
 /// A token for the agent's ServiceAccount.
 async fn request(setup: &Setup, duration: SignedDuration) -> anyhow::Result<String> {
     let agent = &setup.plan.agent;
-    let tokens = Resource::namespaced("", "v1", "TokenRequest", &format!("serviceaccounts/{agent}/token"));
-    let wanted = json!({
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": duration.as_secs() },
-    });
     let what = || {
         format!(
             "cannot get a token for ServiceAccount {ACCOUNTS}/{agent} in {}; your user needs to create \
@@ -87,35 +85,13 @@ async fn request(setup: &Setup, duration: SignedDuration) -> anyhow::Result<Stri
             setup.workspace.name
         )
     };
-    let answer = setup.workspace.client.create(&tokens, Some(ACCOUNTS), &wanted).await.with_context(what)?;
-    let token = answer["status"]["token"].as_str().with_context(what)?;
-    Ok(token.to_owned())
-}
-
-/// Whether less than half of the time of a token is over.
-fn keeps(token: &str, now: Timestamp) -> bool {
-    lifetime(token).is_some_and(|(from, until)| now.duration_until(until) > from.duration_until(until) / 2)
-}
-
-/// When a token was issued, and when it ends.
-fn lifetime(token: &str) -> Option<(Timestamp, Timestamp)> {
-    let payload = BASE64URL_NOPAD.decode(token.split('.').nth(1)?.as_bytes()).ok()?;
-    let claims: Value = serde_json::from_slice(&payload).ok()?;
-    let time = |name: &str| Timestamp::from_second(claims[name].as_i64()?).ok();
-    Some((time("iat")?, time("exp")?))
-}
-
-/// The token in the kubeconfig in a Secret.
-fn token_of(secret: &Value) -> Option<String> {
-    let text = BASE64.decode(secret["data"]["kubeconfig"].as_str()?.as_bytes()).ok()?;
-    let found: Value = carrick_json::yaml::value(std::str::from_utf8(&text).ok()?).ok()?;
-    found["users"][0]["user"]["token"].as_str().map(str::to_owned)
+    setup.workspace.client.request_token(ACCOUNTS, agent, duration.as_secs()).await.with_context(what)
 }
 
 fn secret(namespace: &str, name: &str, content: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": namespace }, "type": "Opaque",
-        "data": { "kubeconfig": content },
+        "data": { renewal::KEY: content },
     })
 }
 
@@ -169,20 +145,6 @@ fn kubeconfig(cluster: &Cluster, server: &str, token: &str) -> anyhow::Result<St
 mod tests {
     use super::*;
 
-    fn token(from: i64, until: i64) -> String {
-        let claims = json!({ "iat": from, "exp": until }).to_string();
-        format!("e30.{}.x", BASE64URL_NOPAD.encode(claims.as_bytes()))
-    }
-
-    #[test]
-    fn a_token_is_renewed_when_half_of_its_time_is_over() {
-        let at = |second: i64| Timestamp::from_second(second).unwrap();
-        for (now, wanted) in [(1_000, true), (1_499, true), (1_501, false), (2_500, false)] {
-            assert_eq!(keeps(&token(1_000, 2_000), at(now)), wanted, "{now}");
-        }
-        assert!(!keeps("opaque", at(0)));
-    }
-
     #[test]
     fn a_kubeconfig_leads_to_the_workspace_and_gives_its_token_back() {
         let cluster = Cluster { certificate_authority_data: Some("Q0E=".to_owned()), ..Cluster::default() };
@@ -195,6 +157,7 @@ mod tests {
             (found.server.as_deref(), found.certificate_authority_data.as_deref()),
             (Some(server.as_str()), Some("Q0E="))
         );
-        assert_eq!(token_of(&secret_with("n", "s", &text)).as_deref(), Some("t"));
+        assert_eq!(renewal::token(&text).as_deref(), Ok("t"));
+        assert_eq!(secret_with("n", "s", &text)["data"][renewal::KEY], BASE64.encode(text.as_bytes()));
     }
 }

@@ -178,6 +178,9 @@ impl Plan {
             "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": agent, "namespace": ACCOUNTS },
         });
         push(&mut objects, Side::Workspace, account);
+        for grant in renewal_rights(&agent) {
+            push(&mut objects, Side::Workspace, grant);
+        }
         let secret = format!("{}-kcp", agent.replace('.', "-"));
         Ok(Self { choices, export, agent, secret, objects, elsewhere: Vec::new() })
     }
@@ -202,7 +205,7 @@ impl Plan {
     /// Values for the Helm chart.
     pub fn values(&self, overrides: &[String]) -> String {
         let mut text = format!(
-            "apiExportEndpointSliceName: {}\nkcpKubeconfig: {}\n# The rights are there already, for exactly what is published.\nserviceAccount:\n  create: false\n  name: {}\ncrds:\n  enabled: false\n",
+            "apiExportEndpointSliceName: {}\nkcpKubeconfig: {}\n# Its token is renewed by the agent.\nrenewKcpToken: true\n# The rights are there already, for exactly what is published.\nserviceAccount:\n  create: false\n  name: {}\ncrds:\n  enabled: false\n",
             self.export, self.secret, self.agent
         );
         if self.is_named() {
@@ -231,7 +234,7 @@ impl Plan {
                 let _ = write!(listed, " --set-string 'apiExportHostPortOverrides[{index}]={one}'");
             }
             format!(
-                "--set apiExportEndpointSliceName={},kcpKubeconfig={},serviceAccount.create=false,serviceAccount.name={},crds.enabled=false{named}{listed}",
+                "--set apiExportEndpointSliceName={},kcpKubeconfig={},renewKcpToken=true,serviceAccount.create=false,serviceAccount.name={},crds.enabled=false{named}{listed}",
                 self.export, self.secret, self.agent
             )
         };
@@ -261,6 +264,25 @@ fn push(objects: &mut Vec<Wanted>, side: Side, object: Value) {
     if !objects.contains(&wanted) {
         objects.push(wanted);
     }
+}
+
+/// Lets the agent's ServiceAccount get another token of its own, and of nobody else.
+fn renewal_rights(agent: &str) -> [Value; 2] {
+    let api = "rbac.authorization.k8s.io";
+    let metadata = json!({ "name": format!("{agent}:token"), "namespace": ACCOUNTS });
+    let rule = json!({
+        "apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [agent], "verbs": ["create"],
+    });
+    [
+        json!({ "apiVersion": format!("{api}/v1"), "kind": "Role", "metadata": metadata, "rules": [rule] }),
+        json!({
+            "apiVersion": format!("{api}/v1"),
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": { "apiGroup": api, "kind": "Role", "name": metadata["name"] },
+            "subjects": [{ "kind": "ServiceAccount", "name": agent, "namespace": ACCOUNTS }],
+        }),
+    ]
 }
 
 /// A role with the rights that a PublishedResource needs, and its binding; roles in namespaces where that is enough.
@@ -325,6 +347,8 @@ mod tests {
         assert_eq!(count("Namespace", Side::Service), 1);
         assert_eq!(count("APIExport", Side::Workspace), 1);
         assert_eq!(count("ServiceAccount", Side::Workspace), 1);
+        let tokens = plan.objects.iter().find(|wanted| wanted.shown() == "Role default/example.com-syncagent:token");
+        assert_eq!(tokens.unwrap().object["rules"][0]["resourceNames"], json!(["example.com-syncagent"]));
         let agent = plan.objects.iter().find(|wanted| wanted.shown() == "ClusterRoleBinding example.com-syncagent");
         let user = agent.unwrap().text("/subjects/0/name").to_owned();
         assert_eq!(user, "system:serviceaccount:default:example.com-syncagent");
@@ -349,12 +373,14 @@ mod tests {
         for (pointer, wanted) in [
             ("/apiExportEndpointSliceName", "apiExportEndpointSliceName=example.com"),
             ("/kcpKubeconfig", "kcpKubeconfig=storage-kcp"),
+            ("/renewKcpToken", "renewKcpToken=true"),
             ("/serviceAccount/name", "serviceAccount.name=storage"),
             ("/agentName", "agentName=storage"),
             ("/apiExportHostPortOverrides/0", "apiExportHostPortOverrides[0]=a:1=b:2"),
         ] {
-            let value = values.pointer(pointer).and_then(Value::as_str).unwrap();
-            assert!(command.contains(wanted) && wanted.ends_with(value), "{pointer}: {command}");
+            let value = values.pointer(pointer).unwrap();
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            assert!(command.contains(wanted) && wanted.ends_with(&value), "{pointer}: {command}");
         }
         let with_file = plan.helm(Some(Path::new("k")), Some(Path::new("v.yaml")), &[]);
         assert_eq!(

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::plan::{Side, Wanted};
 use super::{Setup, everywhere, login, plan};
-use crate::agent_flags::deployment;
+use crate::agent_flags::deployment::{self, Installed};
 use crate::ui::{Done, Failed, Step, Ui};
 use crate::workspaces;
 
@@ -132,23 +132,25 @@ fn is_of(binding: &ApiBinding, export: &str) -> bool {
 /// An agent that runs would write again what is taken away.
 async fn refuse_running_agent(setup: &Setup) -> anyhow::Result<()> {
     let namespace = &setup.plan.choices.namespace;
-    let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
-    let all = match setup.service.client.list(&deployments, Some(namespace), &ListOptions::default()).await {
-        Ok(all) => all,
-        Err(error) if error.is_not_found() => Vec::new(),
-        Err(error) => return Err(error).with_context(|| format!("cannot list Deployments in namespace {namespace}")),
-    };
-    for deployment in all {
-        let Some(flags) = deployment::agent_flags(&deployment, namespace) else { continue };
-        let slice = deployment::flag(&flags, "--apiexportendpointslice-ref");
-        if slice.as_deref() == Some(setup.plan.export.as_str()) {
-            let name = deployment["metadata"]["name"].as_str().unwrap_or_default();
-            let labels = &deployment["metadata"]["labels"];
-            let release = labels["app.kubernetes.io/instance"].as_str().unwrap_or(name);
-            bail!("the agent is installed: helm uninstall {release} -n {namespace} first");
-        }
+    let found = deployment::find(&setup.service.client, namespace, &setup.plan.export).await;
+    match found.with_context(|| format!("cannot list Deployments in namespace {namespace}"))? {
+        None => Ok(()),
+        Some(installed) => bail!(
+            "the agent is installed, as Deployment {namespace}/{}, and would go on without any rights; first run\n  {}",
+            installed.name,
+            uninstall(&installed, setup)
+        ),
     }
-    Ok(())
+}
+
+/// The command that takes the agent away.
+fn uninstall(installed: &Installed, setup: &Setup) -> String {
+    let kubeconfig = setup.kubeconfig.as_ref().map(|file| format!(" --kubeconfig {}", file.display()));
+    let (kubeconfig, namespace) = (kubeconfig.unwrap_or_default(), &setup.plan.choices.namespace);
+    match &installed.release {
+        Some((release, home)) => format!("helm{kubeconfig} uninstall {release} -n {home}"),
+        None => format!("kubectl{kubeconfig} delete deployment {} -n {namespace}", installed.name),
+    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,36 @@ async fn a_token_that_was_replaced_in_the_kubeconfig_is_used_from_then_on() {
 }
 
 #[tokio::test]
+async fn a_token_that_is_known_before_the_file_brings_it_is_used_until_the_file_changes() {
+    let server = TestServer::start(vec![]).await;
+    let file = TempFile::new("borrowed", &server.kubeconfig);
+    let opened = Server::from_kubeconfig(&file.0, &Overrides::default()).unwrap();
+    let client = opened.client();
+    let with = |token: &str| server.kubeconfig.replace("secret-token", token);
+    let used = async |answer: Answer| {
+        server.then(answer);
+        let _ = client.raw_get("/api").await;
+        server.seen().last().unwrap().headers[AUTHORIZATION].to_str().unwrap().to_owned()
+    };
+    assert_eq!(used(Answer::Json(200, json!({}))).await, "Bearer secret-token");
+    let elsewhere = with("stolen-token").replace("127.0.0.1", "127.0.0.2");
+    assert!(!opened.borrow_from_kubeconfig_yaml(&elsewhere).unwrap());
+    assert_eq!(used(Answer::Json(200, json!({}))).await, "Bearer secret-token");
+    assert!(opened.borrow_from_kubeconfig_yaml(&with("borrowed-token")).unwrap());
+    assert_eq!(used(Answer::Json(200, json!({}))).await, "Bearer borrowed-token");
+    file.replace(&with("renewed-token"));
+    loop {
+        // What was refused is sent again as soon as there is another token.
+        server.then(Answer::Json(401, status(401, "Unauthorized")));
+        match used(Answer::Json(401, status(401, "Unauthorized"))).await.as_str() {
+            "Bearer renewed-token" => break,
+            token => assert_eq!(token, "Bearer borrowed-token"),
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_has_moved_is_asked_at_its_new_address() {
     let old =
         TestServer::start(vec![Answer::Json(200, json!({})), Answer::Json(401, status(401, "Unauthorized"))]).await;

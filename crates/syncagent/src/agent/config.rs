@@ -70,6 +70,8 @@ pub struct AgentConfig {
     pub dashboard_address: Option<String>,
     /// Where to serve the conversion webhook.
     pub conversion: Option<ConversionServer>,
+    /// Name of the Secret with the kubeconfig for kcp, if its token is to be renewed.
+    pub renew_token: Option<String>,
     /// Whether to give up when kcp cannot be reached at the start.
     pub exit_on_startup_error: bool,
     /// How often to check what no watch reports.

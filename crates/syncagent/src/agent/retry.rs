@@ -32,6 +32,11 @@ impl Backoff {
         Self::new(Duration::from_millis(5), Duration::from_secs(30))
     }
 
+    /// For a token that cannot be renewed: five seconds to five minutes. Half of its time is left, and whoever refuses is not to be pestered.
+    pub fn for_tokens() -> Self {
+        Self::new(Duration::from_secs(5), Duration::from_mins(5))
+    }
+
     fn new(first: Duration, limit: Duration) -> Self {
         Self { first, limit, next: first }
     }
@@ -65,6 +70,11 @@ impl Retry {
     /// With the pauses of [`Backoff::for_objects`].
     pub fn for_objects() -> Self {
         Self { backoff: Backoff::for_objects(), at: None }
+    }
+
+    /// With the pauses of [`Backoff::for_tokens`].
+    pub fn for_tokens() -> Self {
+        Self { backoff: Backoff::for_tokens(), at: None }
     }
 
     /// An attempt has failed: another one is due after a pause.

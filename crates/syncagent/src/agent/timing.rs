@@ -19,6 +19,8 @@ pub struct Timing {
     pub count: Duration,
     /// How often the agent notes in the APIExport that it works: 2 minutes.
     pub heartbeat: Duration,
+    /// How often the Secret with the token for kcp is looked at, if the agent renews it: 1 minute.
+    pub token: Duration,
     /// When another agent may assume that this one no longer works: 5 minutes.
     pub heartbeat_old: Duration,
 }
@@ -33,6 +35,7 @@ impl Default for Timing {
             known_kind: Duration::from_mins(5),
             count: Duration::from_secs(5),
             heartbeat: Duration::from_mins(2),
+            token: Duration::from_mins(1),
             heartbeat_old: Duration::from_mins(5),
         }
     }

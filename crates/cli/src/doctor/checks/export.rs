@@ -46,7 +46,7 @@ fn create_export(name: &str) -> String {
 pub(super) fn export(facts: &Facts) -> Vec<Finding> {
     let Some(slice) = facts.slice.object() else { return Vec::new() };
     let name = slice.spec.export.name.as_str();
-    let kubectl = facts.kcp_kubectl(&facts.export_url);
+    let tool = facts.kcp_tool(&facts.export_url);
     match &facts.export {
         Lookup::NotAsked => Vec::new(),
         Lookup::Missing => {
@@ -68,7 +68,7 @@ pub(super) fn export(facts: &Facts) -> Vec<Finding> {
             let mut found = vec![Finding::green(format!("APIExport {name} exists at {}", facts.export_url))];
             found.extend(unmet(&export.status.conditions).map(|(kind, message)| {
                 let text = format!("APIExport {name} has condition {kind} False: {message}");
-                Finding::amber(text).fix(format!("{kubectl} get apiexport {name} -o yaml"))
+                Finding::amber(text).by(&tool, &format!("get apiexport {name} -o yaml"))
             }));
             found
         }

@@ -16,11 +16,11 @@ pub(super) fn kcp(facts: &Facts) -> Vec<Finding> {
     let kcp = &facts.kcp;
     if kcp.unusable.is_none() && carrick_kcp::url::workspace(&kcp.url).is_err() {
         let text = format!("{} leads to {}, which is not a workspace", shown(kcp), kcp.url);
-        let fix = format!(
-            "kubectl --kubeconfig {} config set-cluster <cluster> --server {}/clusters/<workspace of the slice>",
-            kcp.origin,
-            kcp.url.trim_end_matches('/')
-        );
+        let server = format!("{}/clusters/<workspace of the slice>", kcp.url.trim_end_matches('/'));
+        let fix = match facts.asked.login.secret() {
+            None => format!("kubectl --kubeconfig {} config set-cluster <cluster> --server {server}", kcp.origin),
+            Some(secret) => format!("put a kubeconfig with server: {server} into {}", secret.shown()),
+        };
         return vec![Finding::red(text).fix(fix)];
     }
     vec![access(kcp, "--kcp-kubeconfig")]

@@ -35,6 +35,9 @@ families! {
     /// What went wrong.
     ERRORS = "counter" "sync_agent_errors_total" ["controller", "reason"]
         "Failures by reason: the server's own word where it refused, else the kind of failure.";
+    /// The token for kcp.
+    TOKEN_SECONDS = "gauge" "sync_agent_kcp_token_seconds" []
+        "Seconds until the token for kcp ends, if the agent renews it; below 0 if it has ended.";
     /// Reconciles.
     RECONCILES = "counter" "controller_runtime_reconcile_total" ["controller", "result"]
         "Total number of reconciliations per controller.";

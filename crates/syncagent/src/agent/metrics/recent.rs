@@ -90,6 +90,9 @@ pub(crate) fn fix(reason: &str) -> &'static str {
         "Status" => {
             "The workspace refuses the status of the copy. Let the published schema allow it, or correct what the operator writes."
         }
+        "Token" => {
+            "The Secret holds no token that can be renewed. Run carrick provider up again, which writes one, or start the agent without --renew-kcp-token."
+        }
         "Panic" | "Undecodable" => {
             "A defect of the agent. Other objects are not affected; please report it with the agent's log."
         }

@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 use crate::logs;
 use crate::signals::StopSignals;
 use agents::Agents;
-use reader::ReaderFlags;
 use carrick_process::Page;
+use reader::ReaderFlags;
 
 const PAGE: &str = include_str!("dashboard/page.html");
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(answer(&agents, &Method::GET, "/?x").await.status, StatusCode::OK);
         let down = answer(&agents, &Method::GET, "/agents/1/state.json?x").await;
         assert!(
-            down.status == StatusCode::BAD_GATEWAY && down.text.contains("http://127.0.0.1:1/state.json?x"),
+            down.status == StatusCode::BAD_GATEWAY && down.text.contains("http://127.0.0.1:1/state.json: "),
             "{down:?}"
         );
     }

@@ -105,8 +105,14 @@ fn what_keeps_top_out_is_told_with_the_way_in() {
     fs::write(folder.path("empty"), "nothing").unwrap();
     let (empty, missing, moved) = (folder.path("empty"), folder.path("missing"), format!("{url}/moved"));
     let cases: [(&[&str], &str); 6] = [
-        (&[&url, "--token-file", &token], "pass the authority that signed its certificate: --certificate-authority FILE"),
-        (&[&url, "--certificate-authority", &ca], "asks to log in; pass --token-file or set CARRICK_DASHBOARD_TOKEN. It says: who are you?"),
+        (
+            &[&url, "--token-file", &token],
+            "pass the authority that signed its certificate: --certificate-authority FILE",
+        ),
+        (
+            &[&url, "--certificate-authority", &ca],
+            "asks to log in; pass --token-file or set CARRICK_DASHBOARD_TOKEN. It says: who are you?",
+        ),
         (&[&url, "--certificate-authority", &empty], "--certificate-authority cannot be used: "),
         (&[&url, "--certificate-authority", &missing], "--certificate-authority cannot be used: "),
         (&[&url, "--certificate-authority", &ca, "--token-file", &missing], "cannot read --token-file"),

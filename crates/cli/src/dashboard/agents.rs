@@ -118,7 +118,10 @@ mod tests {
 
     #[test]
     fn an_agent_is_named_once() {
-        let error = Agents::new(&[":1".to_owned(), "http://127.0.0.1:1/".to_owned()], ReaderFlags::default()).err().unwrap().to_string();
+        let error = Agents::new(&[":1".to_owned(), "http://127.0.0.1:1/".to_owned()], ReaderFlags::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert_eq!(error, "http://127.0.0.1:1 is named twice");
     }
 }

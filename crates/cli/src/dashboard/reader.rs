@@ -47,7 +47,8 @@ impl Reader {
         if let Some(token) = self.token()? {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        let request = request.body(Bytes::new()).with_context(|| format!("{url} is not a URL, or the token is none"))?;
+        let request =
+            request.body(Bytes::new()).with_context(|| format!("{url} is not a URL, or the token is none"))?;
         let answer = self.web.send(request).await.map_err(|error| {
             let text = error.to_string();
             if !text.contains("certificate") {
@@ -65,7 +66,10 @@ impl Reader {
 
     fn token(&self) -> anyhow::Result<Option<String>> {
         let Some(file) = &self.token_file else {
-            return Ok(std::env::var(TOKEN).ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()));
+            return Ok(std::env::var(TOKEN)
+                .ok()
+                .map(|token| token.trim().to_owned())
+                .filter(|token| !token.is_empty()));
         };
         let text = std::fs::read_to_string(file);
         let text = text.with_context(|| format!("cannot read --token-file {}", file.display()))?;
@@ -105,6 +109,9 @@ mod tests {
         ] {
             assert_eq!(dashboard_url(given).unwrap(), wanted);
         }
-        assert_eq!(dashboard_url("ftp://h").unwrap_err().to_string(), "ftp://h: a dashboard speaks http or https, not ftp");
+        assert_eq!(
+            dashboard_url("ftp://h").unwrap_err().to_string(),
+            "ftp://h: a dashboard speaks http or https, not ftp"
+        );
     }
 }

@@ -67,7 +67,8 @@ mod tests {
     #[test]
     fn a_copy_is_known_from_when_it_was_first_seen_until_it_is_gone() {
         let key = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "n".into() };
-        let object = |name: &str| Object::from_value(&json!({ "metadata": { "namespace": "place", "name": name } })).unwrap();
+        let object =
+            |name: &str| Object::from_value(&json!({ "metadata": { "namespace": "place", "name": name } })).unwrap();
         let at = |second: i64| jiff::Timestamp::from_second(second).unwrap();
         let orphans = Orphans::default();
         assert!(orphans.note(&key, Some(&object("a")), at(0)));

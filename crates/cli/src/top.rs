@@ -11,7 +11,7 @@ mod screen;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use console::{Key, Term};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -98,10 +98,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 
 /// What the dashboard says now.
 async fn look(url: &str, reader: &Reader) -> anyhow::Result<Value> {
-    let (status, text) = reader
-        .get(url)
-        .await
-        .context("start the agent with --dashboard-address, and pass that address: carrick top <URL>")?;
+    let (status, text) = reader.get(url).await?;
     let advice = "pass --token-file or set CARRICK_DASHBOARD_TOKEN";
     ensure!(status != 401 && status != 403, "{url} asks to log in; {advice}. It says: {}", text.trim_end());
     let state: Value = serde_json::from_str(&text).unwrap_or_default();

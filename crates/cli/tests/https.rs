@@ -104,11 +104,9 @@ fn what_keeps_top_out_is_told_with_the_way_in() {
     let (ca, token) = (folder.path("ca.crt"), folder.path("token"));
     fs::write(folder.path("empty"), "nothing").unwrap();
     let (empty, missing, moved) = (folder.path("empty"), folder.path("missing"), format!("{url}/moved"));
-    let cases: [(&[&str], &str); 6] = [
-        (
-            &[&url, "--token-file", &token],
-            "pass the authority that signed its certificate: --certificate-authority FILE",
-        ),
+    let plain = url.replace("https", "http");
+    let cases: [(&[&str], &str); 8] = [
+        (&[&url, "--token-file", &token], "; pass the authority that signed it: --certificate-authority FILE"),
         (
             &[&url, "--certificate-authority", &ca],
             "asks to log in; pass --token-file or set CARRICK_DASHBOARD_TOKEN. It says: who are you?",
@@ -117,6 +115,8 @@ fn what_keeps_top_out_is_told_with_the_way_in() {
         (&[&url, "--certificate-authority", &missing], "--certificate-authority cannot be used: "),
         (&[&url, "--certificate-authority", &ca, "--token-file", &missing], "cannot read --token-file"),
         (&[&moved, "--certificate-authority", &ca], "redirects to https://elsewhere/state.json; pass that URL"),
+        (&[&plain], "; if it speaks https, pass the URL with https://"),
+        (&["127.0.0.1:1"], "; start the agent with --dashboard-address, and pass that address"),
     ];
     for (args, wanted) in cases {
         let output = carrick(&[&["top"], args].concat()).output().unwrap();

@@ -28,7 +28,7 @@ const BOM: char = '\u{feff}';
 pub enum ManifestError {
     /// A piece of it is not YAML.
     #[error("this is not valid YAML: {0}")]
-    Yaml(#[from] YamlError),
+    Yaml(YamlError),
     /// Something follows `---` on its line.
     #[error("line {0}: only a comment may follow --- on its line; put what comes after it on the next one")]
     Separator(usize),
@@ -133,12 +133,13 @@ fn piece(text: &str, before: usize) -> Result<Value, ManifestError> {
     if text.starts_with('%') {
         return Err(ManifestError::Directive(before + 1));
     }
-    Ok(yaml::value(text).map_err(|error| {
+    yaml::value(text).map_err(|error| {
         let is_template = text.lines().nth(error.line.saturating_sub(1)).is_some_and(|line| line.contains("{{"));
         let hint =
             if is_template { "; a template has to be rendered first, for instance by helm template" } else { "" };
-        YamlError { line: error.line + before, message: format!("{}{hint}", error.message), ..error }
-    })?)
+        let message = format!("{}{hint}", error.message);
+        ManifestError::Yaml(YamlError { line: error.line + before, message, ..error })
+    })
 }
 
 /// The items of a list. They need not repeat what the list says about their kind.

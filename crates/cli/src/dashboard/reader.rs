@@ -49,14 +49,8 @@ impl Reader {
         }
         let request =
             request.body(Bytes::new()).with_context(|| format!("{url} is not a URL, or the token is none"))?;
-        let answer = self.web.send(request).await.map_err(|error| {
-            let text = error.to_string();
-            if !text.contains("certificate") {
-                return anyhow::Error::from(error);
-            }
-            anyhow::Error::from(error)
-                .context("pass the authority that signed its certificate: --certificate-authority FILE")
-        })?;
+        let sent = self.web.send(request).await;
+        let answer = sent.map_err(|error| anyhow::anyhow!("{error}; {}", advice(&error.to_string())))?;
         if answer.status().is_redirection() {
             let to = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
             bail!("{url} redirects to {to}; pass that URL");
@@ -74,6 +68,17 @@ impl Reader {
         let text = std::fs::read_to_string(file);
         let text = text.with_context(|| format!("cannot read --token-file {}", file.display()))?;
         Ok(Some(text.trim().to_owned()))
+    }
+}
+
+/// What to do about an answer that did not come.
+fn advice(error: &str) -> &'static str {
+    if error.contains("certificate") {
+        "pass the authority that signed it: --certificate-authority FILE"
+    } else if error.contains("invalid HTTP version") {
+        "if it speaks https, pass the URL with https://"
+    } else {
+        "start the agent with --dashboard-address, and pass that address"
     }
 }
 

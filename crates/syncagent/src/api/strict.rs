@@ -37,7 +37,10 @@ fn siblings(schema: &Value, path: &str) -> Option<String> {
             schema = &schema["items"];
         }
     }
-    let names: Vec<&str> = schema["properties"].as_object()?.keys().map(String::as_str).collect();
+    let Some(properties) = schema["properties"].as_object() else {
+        return schema["type"].as_str().map(|kind| format!(" ({parent} is of type {kind})"));
+    };
+    let names: Vec<&str> = properties.keys().map(String::as_str).collect();
     Some(format!(" ({parent} has {})", names.join(", ")))
 }
 
@@ -61,6 +64,7 @@ mod tests {
             "unknown field \"spec.resource.group\" (spec.resource has apiGroup, kind, version, versions)",
             "unknown field \"spec.related[0].reference\" (spec.related[0] has ",
             "unknown field \"spec.back\" (spec has ",
+            "unknown field \"spec.resource.versions[0].name\" (spec.resource.versions[0] is of type string)",
             "spec.resource.apiGroup: Required value",
             "spec.resource.versions[0]: Invalid value: ",
         ] {

@@ -151,7 +151,7 @@ async function look(demo, browser) {
   await demo.ask("service", "POST", bindings, { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name }, roleRef, subjects });
   await until(browser, "a copy whose order is gone is listed, with the command that deletes it", () => {
     const told = document.getElementById("orphan-list").innerText;
-    return (!document.getElementById("orphans").hidden && told.includes("root:team-a/default/lost") && told.includes("kubectl delete httpbins.")) || told;
+    return (!document.getElementById("orphans").hidden && told.includes(":team-a/default/lost") && told.includes("kubectl delete httpbins.")) || told;
   });
   const dimmed = await browser.run(dim);
   check("contrast is at least 4.5, with such a copy", dimmed.length === 0, dimmed);

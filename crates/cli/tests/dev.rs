@@ -241,7 +241,6 @@ fn whatever_kubectl_applies_is_applied_and_whatever_it_refuses_is_refused() {
     let named = |name: &str| PUBLISHED.replace("name: buckets", &format!("name: {name}"));
     let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: dev-role}\nrules: []\n";
     let (slip, string) = (named("slip").replace("apiGroup", "group"), named("string").replace("[v1]", "[{name: v1}]"));
-    // An older field, one that never existed, and one where text is wanted.
     let good: [(&str, Vec<u8>); 4] = [
         ("publish/windows.yaml", format!("\u{feff}{}", named("windows").trim_start()).replace('\n', "\r\n").into()),
         ("publish/nulls.yaml", format!("{role}---\n{}  related:\n  mutation:\n", named("nulls").replace("{name", "{namespace: x, name")).into()),
@@ -268,8 +267,12 @@ fn whatever_kubectl_applies_is_applied_and_whatever_it_refuses_is_refused() {
             "object 1 is text, where apiVersion, kind and metadata should be",
         ),
     ];
-    good.iter().for_each(|(name, bytes)| write(name, bytes));
-    bad.iter().for_each(|(name, text, _)| write(name, text.as_bytes()));
+    for (name, bytes) in &good {
+        write(name, bytes);
+    }
+    for (name, text, _) in &bad {
+        write(name, text.as_bytes());
+    }
 
     let arguments = arguments(&folder).into_iter().map(|word| word.replace("pr.yaml", "publish"));
     let mut dev = start(&arguments.collect::<Vec<_>>());

@@ -53,7 +53,7 @@ fn answer(stream: StreamOwned<ServerConnection, std::net::TcpStream>) -> Option<
         stream.read_line(&mut line).ok().filter(|length| *length > 0)?;
         let line = line.trim_end().to_ascii_lowercase();
         if let Some(rest) = line.strip_prefix("get ") {
-            target = rest.split(' ').next()?.to_owned();
+            rest.split(' ').next()?.clone_into(&mut target);
         }
         is_known |= line == format!("authorization: bearer {TOKEN}");
         if line.is_empty() {

@@ -34,6 +34,9 @@ pub fn text(state: &Value, size: Size) -> String {
     let room = |lines: &[String]| size.height.map(|height| height.saturating_sub(lines.len() + 2));
     // Workspaces get a third of what is left, if there are so many.
     let third = room(&lines).map(|room| room - (room / 3).min(workspaces.len() + 2));
+    if published.is_empty() {
+        lines.extend([String::new(), "no PublishedResource yet".to_owned()]);
+    }
     lines.extend(part(&["PUBLISHED", "ORDERS", "COPIES", "STATE"], &published, third, size));
     let left = room(&lines).map(|room| room.min(LISTED + 3)).or(Some(LISTED + 3));
     lines.extend(part(&["WORKSPACE", "ORDERS", "LOGICAL CLUSTER"], &workspaces, left, size));
@@ -270,6 +273,13 @@ root:orgs:a-rather-long-name:team       1  1k2j3h4k5j6h
         // What is wrong comes before everything else.
         let small = text(40, 10);
         assert!(small.contains("! connection to kcp: refused\n") && small.ends_with("q quits\n"), "{small}");
+    }
+
+    #[test]
+    fn an_agent_with_nothing_to_publish_says_so() {
+        let mut state = state();
+        state["publishedResources"] = json!([]);
+        assert!(text(&state, WIDE).contains("\n\nno PublishedResource yet\n\nWORKSPACE"), "{}", text(&state, WIDE));
     }
 
     #[test]

@@ -140,6 +140,26 @@ async function look(demo, browser) {
   await until(browser, "healed, nothing needs attention any more, and it works", () => (document.getElementById("problems").hidden && document.getElementById("badge").innerText === "✓ works") || document.getElementById("badge").innerText + ": " + document.getElementById("problem-list").innerText);
   await until(browser, "and nothing is in the list of what fails", () => document.getElementById("found-count").innerText === "Nothing found." || document.getElementById("found-count").innerText);
 
+  // An order that goes while the agent cannot work: its copy stays, and is listed.
+  const orders = order.slice(0, order.lastIndexOf("/")), lost = orders + "/lost";
+  const { apiVersion, kind, spec } = await demo.ask("team-a", "GET", order);
+  await demo.ask("team-a", "POST", orders, { apiVersion, kind, metadata: { name: "lost" }, spec });
+  await until(browser, "there is a copy of one more order", async () => (await (await fetch("find.json?q=/lost")).json()).found.some(found => found.copy));
+  await demo.ask("service", "DELETE", bindings + "/api-syncagent");
+  await demo.ask("team-a", "DELETE", lost);
+  await demo.ask("team-a", "PATCH", lost, { metadata: { finalizers: null } });
+  await demo.ask("service", "POST", bindings, { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name }, roleRef, subjects });
+  await until(browser, "a copy whose order is gone is listed, with the command that deletes it", () => {
+    const told = document.getElementById("orphan-list").innerText;
+    return (!document.getElementById("orphans").hidden && told.includes(":team-a/default/lost") && told.includes("kubectl delete httpbins.")) || told;
+  });
+  const dimmed = await browser.run(dim);
+  check("contrast is at least 4.5, with such a copy", dimmed.length === 0, dimmed);
+  const { orphans: [{ resource, copy }] } = await browser.run(async () => (await fetch("state.json")).json());
+  const [plural, ...group] = resource.split(".");
+  await demo.ask("service", "DELETE", `/apis/${group.join(".")}/${apiVersion.split("/")[1]}/namespaces/${copy.namespace}/${plural}/${copy.name}`);
+  await until(browser, "once it is deleted, it is listed no more", () => document.getElementById("orphans").hidden);
+
   // What must not be there.
   const secret = await demo.ask("team-a", "GET", "/api/v1/namespaces/default/secrets/demo-credentials");
   // The user name is that of the kind.

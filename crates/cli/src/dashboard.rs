@@ -7,9 +7,9 @@
 //! ```
 
 mod agents;
+pub mod reader;
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::logs;
 use crate::signals::StopSignals;
 use agents::Agents;
 use carrick_process::Page;
+use reader::ReaderFlags;
 
 const PAGE: &str = include_str!("dashboard/page.html");
-const HTML: &str = "text/html; charset=utf-8";
 
 /// Serve one page for several agents: all exports of a service cluster, or of many.
 ///
@@ -38,9 +38,8 @@ pub struct Args {
     /// Where to serve the page; only this machine can reach it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8090")]
     address: SocketAddr,
-    /// File with a token for agents that ask to log in; read again at every request
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    reader: ReaderFlags,
 }
 
 const EXAMPLES: &str = "\
@@ -49,7 +48,7 @@ Examples:
   kubectl -n kcp-system port-forward deployment/storage-api-syncagent 8086 &
   kubectl -n kcp-system port-forward deployment/queues-api-syncagent 8087:8086 &
   carrick dashboard :8086 :8087
-  kubectl create token dashboard-viewer >token; carrick dashboard --token-file token http://storage-dashboard http://queues-dashboard";
+  kubectl create token dashboard-viewer >token; carrick dashboard --token-file token https://storage.example.com https://queues.example.com";
 
 /// Serves the page until stopped.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
@@ -60,7 +59,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         args.address,
         args.address.port()
     );
-    let agents = Arc::new(Agents::new(&args.urls, args.token_file)?);
+    let agents = Arc::new(Agents::new(&args.urls, args.reader)?);
     let listener = TcpListener::bind(args.address)
         .with_context(|| format!("cannot listen on {}; choose another one with --address", args.address))?;
     listener.set_nonblocking(true)?;
@@ -68,7 +67,8 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let (address, stop) = (listener.local_addr()?, CancellationToken::new());
     let mut stopped = StopSignals::listen()?;
     // If the reader has closed the pipe, there is nobody to print for.
-    let _ = Term::stdout().write_str(&format!("{} agents at http://{address}; Ctrl-C ends it\n", args.urls.len()));
+    let count = if args.urls.len() == 1 { "1 agent".to_owned() } else { format!("{} agents", args.urls.len()) };
+    let _ = Term::stdout().write_str(&format!("{count} at http://{address}; Ctrl-C ends it\n"));
     let answer = move |request: http::Request<hyper::body::Incoming>| {
         let agents = Arc::clone(&agents);
         async move {
@@ -93,7 +93,7 @@ async fn answer(agents: &Agents, method: &Method, target: &str) -> Page {
         return Page::text(StatusCode::METHOD_NOT_ALLOWED, format!("{target} can only be read\n"));
     }
     match target.split('?').next().unwrap_or_default() {
-        "/" => Page { status: StatusCode::OK, kind: HTML, text: PAGE.to_owned() },
+        "/" => Page::html(StatusCode::OK, PAGE),
         "/agents.json" => {
             Page { status: StatusCode::OK, kind: "application/json", text: agents.all().await.to_string() }
         }
@@ -114,9 +114,11 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere_and_builds_no_markup_from_data() {
-        for bad in ["http://", "https://", "innerHTML", "document.write", "eval("] {
-            assert!(!PAGE.contains(bad), "{bad}");
+        let page = Page::html(StatusCode::OK, PAGE).text;
+        for bad in ["http://", "https://", "innerHTML", "document.write", "eval(", "/* shared */"] {
+            assert!(!page.contains(bad), "{bad}");
         }
+        assert!(page.contains("--ground:"), "it has no style");
         for good in ["<html lang=\"en\">", "<main", "aria-live=\"polite\"", "<caption>", "scope=\"col\"", "Skip to"] {
             assert!(PAGE.contains(good), "{good}");
         }
@@ -124,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_dashboards_are_passed_on() {
-        let agents = Agents::new(&[":1".to_owned()], None).unwrap();
+        let agents = Agents::new(&[":1".to_owned()], ReaderFlags::default()).unwrap();
         for target in
             ["/agents/1/metrics", "/agents/1/a/state.json", "/agents/2/", "/agents/0/", "/agents/x/", "/other"]
         {
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(answer(&agents, &Method::GET, "/?x").await.status, StatusCode::OK);
         let down = answer(&agents, &Method::GET, "/agents/1/state.json?x").await;
         assert!(
-            down.status == StatusCode::BAD_GATEWAY && down.text.contains("http://127.0.0.1:1/state.json?x"),
+            down.status == StatusCode::BAD_GATEWAY && down.text.contains("http://127.0.0.1:1/state.json: "),
             "{down:?}"
         );
     }

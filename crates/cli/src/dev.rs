@@ -8,12 +8,14 @@
 //!
 //!  stage      what runs                      documents  objects in a text
 //!  rivals     other agents on a cluster that existed before
+//!  refusal    why a server refuses an object
 //! ```
 
 mod applier;
 mod board;
 mod documents;
 mod ledger;
+mod refusal;
 mod rivals;
 mod screen;
 mod session;

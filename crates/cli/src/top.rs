@@ -8,16 +8,15 @@
 
 mod screen;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use console::{Key, Term};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::demo::fetch;
+use crate::dashboard::reader::{Reader, ReaderFlags, dashboard_url};
 use crate::ui::{Output, colours, print, print_json, waiting};
 use crate::{logs, signals};
 pub use screen::trouble;
@@ -35,9 +34,8 @@ pub struct Args {
     /// The same as URL
     #[arg(long, value_name = "URL", hide = true)]
     address: Option<String>,
-    /// File with a token, for an agent that asks to log in; read again at every refresh
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    reader: ReaderFlags,
     /// Seconds between two refreshes
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     every: u64,
@@ -55,6 +53,7 @@ Examples:
   carrick top
   carrick top http://127.0.0.1:8086
   kubectl -n kcp-system port-forward deployment/api-syncagent 8086 & carrick top
+  carrick top https://dashboard.example.com --token-file token --certificate-authority ca.crt
   carrick top -o json | jq '.publishedResources[] | select(.failing)'";
 
 /// Refreshes until stopped.
@@ -62,7 +61,8 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let out = Term::stdout();
     let url = format!("{}/state.json", dashboard_url(args.address.as_deref().unwrap_or(&args.url))?);
-    let look = async |url: &str| look(url, args.token_file.as_deref()).await;
+    let reader = Reader::new(args.reader)?;
+    let look = async |url: &str| look(url, &reader).await;
     if args.output == Output::Json {
         print_json(&waiting("asking the agent", look(&url)).await?)?;
         return Ok(ExitCode::SUCCESS);
@@ -97,36 +97,13 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// What the dashboard says now.
-async fn look(url: &str, token_file: Option<&Path>) -> anyhow::Result<Value> {
-    let token = token_file.map(|file| {
-        std::fs::read_to_string(file).with_context(|| format!("cannot read --token-file {}", file.display()))
-    });
-    let bearer = token.transpose()?.map(|token| format!("Bearer {}", token.trim()));
-    let state = fetch::text(url, bearer.as_deref()).await.and_then(|(status, text)| {
-        ensure!(
-            status != 401 && status != 403,
-            "{url} asks to log in; pass --token-file. It says: {}",
-            text.trim_end()
-        );
-        let state: Value = serde_json::from_str(&text).unwrap_or_default();
-        ensure!(status == 200 && state["agent"].is_object(), "{url} answers {status}, but is not a dashboard");
-        Ok(state)
-    });
-    state.context("start the agent with --dashboard-address, and pass that address: carrick top <URL>")
-}
-
-/// Where a dashboard is, given what people copy from a browser or a log. Pure.
-pub fn dashboard_url(given: &str) -> anyhow::Result<String> {
-    let base = match given.split_once("://") {
-        Some(("http", _)) => given.to_owned(),
-        Some((scheme, _)) => {
-            bail!("{given}: a dashboard speaks http, not {scheme}; use kubectl port-forward to reach it")
-        }
-        None if given.starts_with(':') => format!("http://127.0.0.1{given}"),
-        None => format!("http://{given}"),
-    };
-    let base = base.split(['#', '?']).next().unwrap_or_default();
-    Ok(base.trim_end_matches("state.json").trim_end_matches('/').to_owned())
+async fn look(url: &str, reader: &Reader) -> anyhow::Result<Value> {
+    let (status, text) = reader.get(url).await?;
+    let advice = "pass --token-file or set CARRICK_DASHBOARD_TOKEN";
+    ensure!(status != 401 && status != 403, "{url} asks to log in; {advice}. It says: {}", text.trim_end());
+    let state: Value = serde_json::from_str(&text).unwrap_or_default();
+    ensure!(status == 200 && state["agent"].is_object(), "{url} answers {status}, but is not a dashboard");
+    Ok(state)
 }
 
 /// Tells when somebody presses q or Escape. Reading a key blocks, so it has a thread of its own, which ends with the process.
@@ -149,27 +126,4 @@ fn restore(out: &Term) {
     let _ = out.clear_line();
     #[cfg(unix)]
     let _ = std::process::Command::new("stty").arg("sane").status();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whatever_names_a_dashboard_is_understood() {
-        for (given, wanted) in [
-            ("127.0.0.1:8086", "http://127.0.0.1:8086"),
-            (":8086", "http://127.0.0.1:8086"),
-            ("http://h:1", "http://h:1"),
-            ("http://h:1/#orders", "http://h:1"),
-            ("http://h:1/state.json", "http://h:1"),
-            (
-                "http://127.0.0.1:8001/api/v1/namespaces/a/pods/b:8086/proxy/",
-                "http://127.0.0.1:8001/api/v1/namespaces/a/pods/b:8086/proxy",
-            ),
-        ] {
-            assert_eq!(dashboard_url(given).unwrap(), wanted);
-        }
-        assert!(dashboard_url("https://h").unwrap_err().to_string().contains("port-forward"));
-    }
 }

@@ -231,3 +231,64 @@ fn mistakes_on_the_command_line_are_named() {
         assert!(told.contains(&wanted), "{wanted}\n{told}");
     }
 }
+
+/// Files as people and generators write them, and what `carrick dev` says about each; kubectl takes and refuses the same.
+#[test]
+fn whatever_kubectl_applies_is_applied_and_whatever_it_refuses_is_refused() {
+    let folder = files("dev-kubectl");
+    fs::create_dir_all(folder.path("publish")).unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path(name), bytes).unwrap();
+    let named = |name: &str| PUBLISHED.replace("name: buckets", &format!("name: {name}"));
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: dev-role}\nrules: []\n";
+    let (slip, string) = (named("slip").replace("apiGroup", "group"), named("string").replace("[v1]", "[{name: v1}]"));
+    let good: [(&str, Vec<u8>); 4] = [
+        ("publish/windows.yaml", format!("\u{feff}{}", named("windows").trim_start()).replace('\n', "\r\n").into()),
+        ("publish/nulls.yaml", format!("{role}---\n{}  related:\n  mutation:\n", named("nulls").replace("{name", "{namespace: x, name")).into()),
+        ("publish/older.json", br#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"syncagent.kcp.io/v1alpha1","kind":"PublishedResource","metadata":{"name":"older"},"spec":{"resource":{"apiGroup":"example.com","kind":"Bucket","version":"v1"}}}]}"#.into()),
+        ("publish/utf16.yaml", [0xff, 0xfe].into_iter().chain(named("utf16").encode_utf16().flat_map(u16::to_le_bytes)).collect()),
+    ];
+    let bad: [(&str, String, &str); 6] = [
+        (
+            "publish/slip.yaml",
+            slip,
+            "slip: unknown field \"spec.resource.group\" (spec.resource has apiGroup, kind, version, versions)",
+        ),
+        ("publish/string.yaml", string, "string: unknown field \"spec.resource.versions[0].name\""),
+        ("publish/template.yaml", named("{{ .Release.Name }}"), "a template has to be rendered first"),
+        (
+            "publish/number.yaml",
+            named("123"),
+            "object 1: metadata.name is 123, which is not text to YAML; put it in quotes",
+        ),
+        ("publish/tab.yaml", named("tab").replace("  resource", "\tresource"), "line 6: tabs disallowed"),
+        (
+            "publish/words.yaml",
+            "just words\n".to_owned(),
+            "object 1 is text, where apiVersion, kind and metadata should be",
+        ),
+    ];
+    for (name, bytes) in &good {
+        write(name, bytes);
+    }
+    for (name, text, _) in &bad {
+        write(name, text.as_bytes());
+    }
+
+    let arguments = arguments(&folder).into_iter().map(|word| word.replace("pr.yaml", "publish"));
+    let mut dev = start(&arguments.collect::<Vec<_>>());
+    dev.until("applied PublishedResource windows from");
+    let rest = ["older", "utf16", "x/nulls"].map(|name| format!("applied PublishedResource {name} from"));
+    let all: Vec<&str> = rest.iter().map(String::as_str).chain(bad.iter().map(|(_, _, wanted)| *wanted)).collect();
+    dev.until_all(&all);
+    assert!(dev.output.contains("applied ClusterRole dev-role from"), "{}", dev.output);
+    assert!(!dev.output.contains("typed patch object"), "{}", dev.output);
+
+    let config = folder.path("dev/service.kubeconfig");
+    let files = good.iter().map(|(name, _)| (*name, true)).chain(bad.iter().map(|(name, _, _)| (*name, false)));
+    for (name, is_good) in files {
+        let path = folder.path(name);
+        let Some(output) = kubectl(&["--kubeconfig", &config, "apply", "--dry-run=server", "-f", &path]) else { break };
+        assert_eq!(output.status.success(), is_good, "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(dev.stop("INT").0, Some(0));
+}

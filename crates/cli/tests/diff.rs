@@ -94,7 +94,7 @@ fn what_cannot_be_compared_is_an_error() {
     for (arguments, input, words) in [
         (&["nowhere.yaml", crd_file][..], "", "cannot read nowhere.yaml"),
         (&["-", crd_file][..], "kind: Secret", "has no CustomResourceDefinition and no APIResourceSchema"),
-        (&["-", crd_file][..], "{", "standard input is not valid YAML"),
+        (&["-", crd_file][..], "{", "standard input: this is not valid YAML: line 1: "),
         (&["-", "-"][..], "", "can be only one of the two"),
         (&[][..], "", "--kcp-kubeconfig is needed"),
     ] {

@@ -258,6 +258,51 @@ fn top_tells_what_fails_until_it_is_healed() {
 }
 
 #[test]
+fn copies_without_an_order_are_listed_with_the_command_that_deletes_them() {
+    let stage = Stage::open("look-orphans");
+    let (url, consumer) = (stage.dashboard(), stage.folder.path("dev/consumer.kubeconfig"));
+    let service = stage.folder.path("dev/service.kubeconfig");
+    let ask = |config: &str, args: &[&str]| {
+        let output = running::kubectl(&[&["--kubeconfig", config], args].concat())?;
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let until = |wanted: &dyn Fn(&Value) -> bool| {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let output = carrick(&["top", &url, "-o", "json"]).output().unwrap();
+            let state: Value = serde_json::from_slice(&output.stdout).unwrap();
+            if wanted(&state["orphans"]) {
+                return state["orphans"].clone();
+            }
+            assert!(Instant::now() < deadline, "{}", state["orphans"]);
+        }
+    };
+    let place = "jsonpath={.items[0].metadata.namespace} {.items[0].metadata.name}";
+    let Some(copy) = ask(&service, &["get", "buckets", "-A", "-o", place]) else { return };
+    let (namespace, name) = copy.split_once(' ').unwrap();
+    // Somebody keeps the copy while the order is deleted by force.
+    let keep = r#"{"metadata": {"finalizers": ["example.com/kept"]}}"#;
+    let patch = ["patch", "bucket", name, "-n", namespace, "--type=merge", "-p"];
+    ask(&service, &[&patch[..], &[keep]].concat());
+    fs::remove_file(stage.folder.path("order.yaml")).unwrap();
+    ask(&consumer, &["delete", "bucket", "first", "--wait=false", "--ignore-not-found"]);
+    let free = r#"{"metadata": {"finalizers": null}}"#;
+    ask(&consumer, &["patch", "bucket", "first", "--type=merge", "-p", free]);
+    let orphans = until(&|orphans| orphans.as_array().is_some_and(|all| !all.is_empty()));
+    let orphan = &orphans[0];
+    assert_eq!(
+        (&orphan["order"], &orphan["publishedResource"]),
+        (&json!("root:consumer/default/first"), &json!("buckets"))
+    );
+    assert_eq!(orphan["fix"], format!("kubectl delete buckets.example.com {name} -n {namespace}"));
+    assert!(orphan["copy"]["since"].as_str().is_some_and(|since| since.ends_with('Z')), "{orphan}");
+    ask(&service, &[&patch[..], &[free]].concat());
+    until(&|orphans| *orphans == json!([]));
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
 fn one_page_shows_several_agents() {
     let stage = Stage::open("look-agents");
     let url = stage.dashboard();

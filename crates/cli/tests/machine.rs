@@ -162,7 +162,7 @@ fn q_leaves_top() {
     dev.until("dashboard");
     let line = dev.output.lines().find(|line| line.starts_with("dashboard")).unwrap();
     let mut terminal = Terminal::start(&["top", line.split_whitespace().nth(1).unwrap()]);
-    terminal.until("PUBLISHED RESOURCE");
+    terminal.until("q quits");
     terminal.type_in("xq");
     assert_eq!(terminal.ended(Duration::from_secs(20)), Some(0));
     assert_eq!(dev.stop("TERM").0, Some(0));

@@ -5,7 +5,8 @@
 //!             ├── path    text or Value + gjson path ──▶ what is there; sjson: written, deleted
 //!   JSON ─────┼── merge   two documents ──▶ RFC 7386 patch; document + patch ──▶ document
 //!             ├── go      value ──▶ the bytes Go would write, for hashes and stored state
-//!             └── yaml    YAML text ──▶ the value Go programs read from it
+//!             ├── yaml    YAML text ──▶ the value Go programs read from it
+//!             └── manifest    a file of YAML or JSON ──▶ the objects kubectl finds in it
 //!                 reference   what the path language has, with examples that are run
 //! ```
 //!
@@ -54,6 +55,7 @@
 //! Encoding: none known for values that Go can encode. Text is UTF-8, so there is nothing to replace with U+FFFD.
 
 pub mod go;
+pub mod manifest;
 pub mod merge;
 pub mod path;
 pub mod yaml;

@@ -15,7 +15,7 @@
 //! assert_eq!(read.value, serde_json::json!({"mode": 292, "true": true}));
 //! ```
 //!
-//! Deviations from Go, each on purpose: the grammar is that of YAML 1.2, which has the escape `\/`; `!!binary` is refused; documents nest
+//! Deviations from Go, each on purpose: the grammar is that of YAML 1.2, which has the escape `\/`; documents nest
 //! [`DEEPEST`] levels unless told otherwise, Go's 10 000; error messages are our own.
 
 mod builder;

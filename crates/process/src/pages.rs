@@ -19,6 +19,10 @@ use tokio_util::sync::CancellationToken;
 /// Nothing comes from elsewhere, and nothing goes there.
 const POLICY: &str = "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'; form-action 'none'";
 
+/// What all pages look like, and where it goes in each of them.
+const STYLE: &str = include_str!("style.css");
+const STYLED: &str = "/* shared */";
+
 /// Why a server does not listen.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -49,6 +53,14 @@ pub struct Page {
 impl Page {
     /// The content type of plain text, in the form that Prometheus wants.
     pub const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+    /// The content type of pages for people.
+    pub const HTML: &str = "text/html; charset=utf-8";
+
+    /// A page for people, with the style that all of them share in place of `/* shared */`.
+    pub fn html(status: StatusCode, text: &str) -> Self {
+        Self { status, kind: Self::HTML, text: text.replacen(STYLED, STYLE, 1) }
+    }
 
     /// Plain text.
     pub fn text(status: StatusCode, text: impl Into<String>) -> Self {

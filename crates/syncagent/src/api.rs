@@ -7,6 +7,7 @@ mod mutation;
 mod published_resource;
 mod related;
 mod schema;
+mod strict;
 
 pub use conversion::{Conversion, ConversionRule, ConversionStep, ConversionWebhook, MoveStep, PublishedVersion};
 pub use crd::crd;
@@ -20,6 +21,7 @@ pub use related::{
     CleanupPolicy, Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection,
     SelectionSelector, TemplateExpression, Watch,
 };
+pub use strict::{problems, unknown_field};
 
 /// API group of the PublishedResource kind.
 pub const GROUP: &str = "syncagent.kcp.io";

@@ -3,11 +3,12 @@
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, Error};
 pub use carrick_evolution::Loss;
+use carrick_json::manifest;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::agent::catalog::{describe, fetch_crd};
-use crate::api::{GROUP, PublishedResource, VERSION};
+use crate::api::{self, GROUP, PublishedResource, VERSION};
 use crate::rules::conversion::ConversionError;
 use crate::rules::crd::{API_APPROVED, Crd, CrdError};
 use crate::rules::projection::{ProjectionError, project};
@@ -23,6 +24,17 @@ pub enum ToolkitError {
     /// The document is not a PublishedResource.
     #[error("not a PublishedResource of {GROUP}/{VERSION}: {0}")]
     Document(String),
+    /// An API server would refuse the PublishedResource.
+    #[error("PublishedResource {name:?} is not valid: {problems}")]
+    Invalid {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        problems: String,
+    },
+    /// There are several where one is wanted.
+    #[error("there are several PublishedResources: {0}; put the one you mean into a file of its own")]
+    Several(String),
     /// The service cluster cannot be asked.
     #[error("cannot look up {kind}.{group}: {source}")]
     Request {
@@ -61,15 +73,44 @@ pub enum ToolkitError {
     Conversion(#[from] ConversionError),
 }
 
-/// Reads a PublishedResource from YAML or JSON.
-pub fn parse(document: &str) -> Result<PublishedResource, ToolkitError> {
-    let wrong = |problem: String| ToolkitError::Document(problem);
-    let object: Value = carrick_json::yaml::value(document).map_err(|error| wrong(error.to_string()))?;
-    let wanted = (format!("{GROUP}/{VERSION}"), "PublishedResource");
-    if object["apiVersion"] != wanted.0 || object["kind"] != wanted.1 {
-        return Err(wrong(format!("its apiVersion is {} and its kind {}", object["apiVersion"], object["kind"])));
+/// The PublishedResources in a manifest, which may hold other objects, too.
+pub fn parse_all(text: &str) -> Result<Vec<PublishedResource>, ToolkitError> {
+    let objects = manifest::objects(text).map_err(|error| ToolkitError::Document(error.to_string()))?;
+    let is_one =
+        |object: &Value| object["apiVersion"] == format!("{GROUP}/{VERSION}") && object["kind"] == "PublishedResource";
+    let kinds: Vec<String> =
+        objects.iter().map(|object| format!("{} of {}", object["kind"], object["apiVersion"])).collect();
+    let mut found = Vec::new();
+    for mut object in objects.into_iter().filter(is_one) {
+        manifest::drop_nulls(&mut object);
+        found.push(published(object)?);
     }
-    serde_json::from_value(object).map_err(|error| wrong(error.to_string()))
+    if found.is_empty() {
+        let instead =
+            if kinds.is_empty() { "it is empty".to_owned() } else { format!("it holds {}", kinds.join(", ")) };
+        return Err(ToolkitError::Document(instead));
+    }
+    Ok(found)
+}
+
+/// The only PublishedResource in a manifest.
+pub fn parse(text: &str) -> Result<PublishedResource, ToolkitError> {
+    let mut all = parse_all(text)?;
+    if all.len() > 1 {
+        let names: Vec<&str> = all.iter().map(|pr| pr.metadata.name.as_str()).collect();
+        return Err(ToolkitError::Several(names.join(", ")));
+    }
+    Ok(all.remove(0))
+}
+
+/// A PublishedResource as somebody wrote it; what an API server would refuse is refused.
+pub fn published(object: Value) -> Result<PublishedResource, ToolkitError> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let problems = api::problems(&object);
+    if !problems.is_empty() {
+        return Err(ToolkitError::Invalid { name, problems: problems.join("; ") });
+    }
+    serde_json::from_value(object).map_err(|error| ToolkitError::Invalid { name, problems: error.to_string() })
 }
 
 /// The CRD of the published kind, as it is on the service cluster or as it looks in kcp.
@@ -136,13 +177,33 @@ async fn definition(local: &Client, pr: &PublishedResource) -> Result<Crd, Toolk
 mod tests {
     use super::*;
 
+    const GOOD: &str = "apiVersion: syncagent.kcp.io/v1alpha1\nkind: PublishedResource\nmetadata: {name: a}\nspec:\n  \
+                        resource: {apiGroup: '', kind: ConfigMap, versions: [v1]}\n";
+
     #[test]
     fn documents_that_are_not_published_resources_are_refused() {
-        let good = "apiVersion: syncagent.kcp.io/v1alpha1\nkind: PublishedResource\nspec: {resource: {apiGroup: '', kind: ConfigMap}}";
-        assert_eq!(parse(good).unwrap().spec.resource.kind, "ConfigMap");
+        assert_eq!(parse(GOOD).unwrap().spec.resource.kind, "ConfigMap");
         for bad in ["", "[", "kind: ConfigMap", "apiVersion: v1\nkind: PublishedResource"] {
             let error = parse(bad).unwrap_err().to_string();
             assert!(error.starts_with("not a PublishedResource of syncagent.kcp.io/v1alpha1"), "{error}");
         }
+    }
+
+    #[test]
+    fn what_kubectl_applies_is_read() {
+        // A key with nothing below, another object before it, and a namespace where there is none.
+        let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n---\n";
+        let text = format!("{role}{}  related:\n  mutation: ~\n", GOOD.replace("{name: a}", "{name: a, namespace: b}"));
+        assert_eq!(parse(&text).unwrap().spec.related, Vec::new());
+        let two = format!("{GOOD}---\n{}", GOOD.replace("name: a", "name: b"));
+        assert_eq!(parse_all(&two).unwrap().len(), 2);
+        assert!(parse(&two).unwrap_err().to_string().contains("several PublishedResources: a, b; put"));
+        let slip = parse(&GOOD.replace("versions", "verison")).unwrap_err().to_string();
+        assert!(
+            slip.starts_with(
+                "PublishedResource \"a\" is not valid: unknown field \"spec.resource.verison\" (spec.resource has"
+            ),
+            "{slip}"
+        );
     }
 }

@@ -1,6 +1,5 @@
 //! The agents behind one page, each at its URL.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -8,8 +7,7 @@ use carrick_process::Page;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::demo::fetch;
-use crate::top::dashboard_url;
+use super::reader::{Reader, ReaderFlags, dashboard_url};
 
 /// How long an agent may take to answer before it counts as down.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -17,17 +15,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Agents, in the order in which they were named.
 pub struct Agents {
     urls: Vec<String>,
-    token_file: Option<PathBuf>,
+    reader: Reader,
 }
 
 impl Agents {
     /// The agents at these URLs.
-    pub fn new(given: &[String], token_file: Option<PathBuf>) -> anyhow::Result<Self> {
+    pub fn new(given: &[String], reader: ReaderFlags) -> anyhow::Result<Self> {
         let urls = given.iter().map(|given| dashboard_url(given)).collect::<anyhow::Result<Vec<String>>>()?;
         if let Some(twice) = urls.iter().enumerate().find_map(|(at, url)| urls[..at].contains(url).then_some(url)) {
             bail!("{twice} is named twice");
         }
-        Ok(Self { urls, token_file })
+        Ok(Self { urls, reader: Reader::new(reader)? })
     }
 
     /// How all of them are doing. One that does not answer says so, and holds up nobody.
@@ -53,12 +51,12 @@ impl Agents {
             Ok((200, text)) if html => {
                 // There is a way back.
                 let text = text.replacen("<html", "<html data-agents", 1);
-                Page { status: StatusCode::OK, kind: super::HTML, text }
+                Page { status: StatusCode::OK, kind: Page::HTML, text }
             }
             Ok((200, text)) => Page { status: StatusCode::OK, kind: "application/json", text },
             // Nobody can log in here, so nobody is asked to.
             Ok((401 | 403, text)) => {
-                let advice = "start carrick dashboard with --token-file";
+                let advice = "start carrick dashboard with --token-file or $CARRICK_DASHBOARD_TOKEN";
                 Page::text(StatusCode::BAD_GATEWAY, format!("{url} asks to log in: {advice}\n{text}"))
             }
             Ok((status, text)) => Page::text(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), text),
@@ -67,11 +65,7 @@ impl Agents {
     }
 
     async fn ask(&self, url: &str) -> anyhow::Result<(u16, String)> {
-        let token = self.token_file.as_ref().map(|file| {
-            std::fs::read_to_string(file).with_context(|| format!("cannot read --token-file {}", file.display()))
-        });
-        let bearer = token.transpose()?.map(|token| format!("Bearer {}", token.trim()));
-        let answer = tokio::time::timeout(PATIENCE, fetch::text(url, bearer.as_deref())).await;
+        let answer = tokio::time::timeout(PATIENCE, self.reader.get(url)).await;
         answer.with_context(|| format!("GET {url}: no answer within {} s", PATIENCE.as_secs()))?
     }
 }
@@ -124,7 +118,10 @@ mod tests {
 
     #[test]
     fn an_agent_is_named_once() {
-        let error = Agents::new(&[":1".to_owned(), "http://127.0.0.1:1/".to_owned()], None).err().unwrap().to_string();
+        let error = Agents::new(&[":1".to_owned(), "http://127.0.0.1:1/".to_owned()], ReaderFlags::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert_eq!(error, "http://127.0.0.1:1 is named twice");
     }
 }

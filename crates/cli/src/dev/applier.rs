@@ -2,10 +2,12 @@
 
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, DeleteOptions, Error, Resource};
+use carrick_json::manifest;
 use serde_json::{Value, json};
 
 use super::documents::Document;
 use super::ledger::{ApplyError, ObjectLocation};
+use super::refusal::{is_obscure, refused};
 use super::sources::Side;
 
 /// The field manager.
@@ -60,7 +62,7 @@ impl Applier {
     /// Applies an object.
     pub async fn apply(&self, document: &Document, place: &ObjectLocation) -> Result<(), ApplyError> {
         let mut object = document.object.clone();
-        drop_nulls(&mut object);
+        manifest::drop_nulls(&mut object);
         let labels = &document.object["metadata"]["labels"];
         if let Some(metadata) = object["metadata"].as_object_mut() {
             // kubectl and API servers take a namespace where there is none for a slip.
@@ -78,11 +80,28 @@ impl Applier {
         }
         let client = self.client(document.id.side);
         let applied = client.apply(&place.resource, place.namespace.as_deref(), &object, MANAGER).await;
-        match applied.map_err(|error| refused(&error))? {
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(error) if is_obscure(&error) => {
+                return Err(refused(&self.ask_again(document, place, &object, error).await));
+            }
+            Err(error) => return Err(refused(&error)),
+        };
+        match applied {
             left if left["metadata"]["deletionTimestamp"] != Value::Null => {
                 Err(ApplyError { text: "it is still being deleted".to_owned(), passes: true })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Why an object is refused, by asking whether it could be created.
+    async fn ask_again(&self, document: &Document, place: &ObjectLocation, object: &Value, error: Error) -> Error {
+        let list = place.resource.list_path(place.namespace.as_deref());
+        let path = format!("{list}?dryRun=All&fieldValidation=Strict");
+        match self.client(document.id.side).raw_post(&path, object).await {
+            Err(clearer @ Error::Api(_)) if !clearer.is_already_exists() => clearer,
+            _ => error,
         }
     }
 
@@ -100,50 +119,5 @@ impl Applier {
             Side::Service => &self.service,
             Side::Consumer => &self.consumer,
         }
-    }
-}
-
-/// Removes keys with nothing below them. What kubectl creates loses them on the server; what is applied there keeps them, and is refused.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
-}
-
-/// The server's message, shortened to what the author of a file needs.
-fn refused(error: &Error) -> ApplyError {
-    let Error::Api(status) = error else { return ApplyError { text: error.to_string(), passes: false } };
-    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
-    let causes: Vec<String> =
-        causes
-            .iter()
-            .filter(|cause| !cause.message.is_empty())
-            .map(|cause| {
-                if cause.field.is_empty() {
-                    cause.message.clone()
-                } else {
-                    format!("{}: {}", cause.field, cause.message)
-                }
-            })
-            .collect();
-    let text = if causes.is_empty() { status.to_string() } else { causes.join("; ") };
-    // A namespace or kind that does not exist yet gives a 404.
-    ApplyError { text, passes: status.code == 404 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_with_nothing_below_are_not_sent() {
-        let mut object = json!({ "spec": { "related": null, "list": [null, { "a": null, "b": 1 }] }, "status": null });
-        drop_nulls(&mut object);
-        assert_eq!(object, json!({ "spec": { "list": [null, { "b": 1 }] } }));
     }
 }

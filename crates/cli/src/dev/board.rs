@@ -35,7 +35,9 @@ pub fn entries(state: &Value, found: &Value, home: &str) -> Vec<BoardRow> {
     let problems = list(&state["problems"]).into_iter().map(|problem| word(&problem));
     let problems = problems.filter(|problem| !problem.ends_with(": starting")).map(|problem| {
         let (name, text) = problem.split_once(": ").unwrap_or(("agent", &problem));
-        BoardRow { what: "agent", name: name.to_owned(), text: text.to_owned(), health: Health::Wrong }
+        // So it is after every change, for a moment.
+        let health = if text.ends_with(" yet") { Health::Waits } else { Health::Wrong };
+        BoardRow { what: "agent", name: name.to_owned(), text: text.to_owned(), health }
     });
     let published = list(&state["publishedResources"]);
     let journeys = list(&found["found"]);
@@ -141,7 +143,7 @@ mod tests {
     fn every_kind_and_object_has_a_line_with_its_hops() {
         let state = json!({
             "agent": { "name": "dev" },
-            "problems": ["watch of CRDs: starting", "connection to kcp: refused"],
+            "problems": ["watch of CRDs: starting", "connection to kcp: refused", "objects of buckets: the API is not served yet"],
             "publishedResources": [
                 { "name": "buckets", "kind": "Bucket", "group": "example.com", "schema": "v1.buckets.example.com",
                   "conditions": [{ "type": "ResourceValid", "status": "True" }, { "type": "ExportUpdated", "status": "True" }] },
@@ -162,6 +164,7 @@ mod tests {
             lines,
             [
                 "Wrong agent connection to kcp: refused",
+                "Waits agent objects of buckets: the API is not served yet",
                 "Well published buckets: Bucket.example.com as v1.buckets.example.com (ResourceValid, ExportUpdated)",
                 "Wrong published wrong: X: no such kind",
                 "Waits published new: Y: not published yet",

@@ -1,6 +1,6 @@
 //! The objects in a YAML or JSON text. Pure.
 
-use carrick_json::yaml;
+use carrick_json::manifest;
 use serde_json::{Value, json};
 
 use super::sources::Side;
@@ -38,47 +38,10 @@ pub struct Document {
     pub object: Value,
 }
 
-/// All objects of a text in YAML or JSON, as kubectl finds them: a list of any kind counts as its items, and JSON needs nothing between
-/// objects.
+/// All objects of a text in YAML or JSON, as kubectl finds them.
 pub fn read(text: &str, side: Side) -> Result<Vec<Document>, String> {
-    let values = match json_stream(text) {
-        Some(values) => values,
-        None => yaml::values(text).map_err(|error| format!("this is not valid YAML: {error}"))?,
-    };
-    let mut documents = Vec::new();
-    for (number, value) in values.into_iter().enumerate() {
-        match items(&value) {
-            _ if value.is_null() => {}
-            Some(items) => {
-                for item in items {
-                    documents.push(document(item, side, number + 1)?);
-                }
-            }
-            None => documents.push(document(value, side, number + 1)?),
-        }
-    }
-    Ok(documents)
-}
-
-/// The objects of a text that is nothing but JSON.
-fn json_stream(text: &str) -> Option<Vec<Value>> {
-    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text).into_iter().collect();
-    values.ok().filter(|_| text.trim_start().starts_with('{'))
-}
-
-/// The items of a list. They need not repeat what the list says about their kind.
-fn items(list: &Value) -> Option<Vec<Value>> {
-    let items = list.get("items")?.as_array()?;
-    let kind = list["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).filter(|kind| !kind.is_empty());
-    let complete = |item: &Value| {
-        let mut item = item.clone();
-        if let (Some(kind), true, None) = (kind, item.is_object(), item.get("kind")) {
-            item["kind"] = json!(kind);
-            item["apiVersion"] = list["apiVersion"].clone();
-        }
-        item
-    };
-    Some(items.iter().map(complete).collect())
+    let objects = manifest::objects(text).map_err(|error| error.to_string())?;
+    objects.into_iter().enumerate().map(|(at, object)| document(object, side, at + 1)).collect()
 }
 
 /// A PublishedResource that publishes a CRD as it is, for users who have written none.
@@ -96,14 +59,23 @@ pub fn offer(crd: &Value) -> Option<Document> {
 }
 
 fn document(object: Value, side: Side, number: usize) -> Result<Document, String> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+    let word = |pointer: &str| match object.pointer(pointer) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(word)) => Ok(word.clone()),
+        Some(other) => {
+            let field = pointer[1..].replace('/', ".");
+            Err(format!("object {number}: {field} is {other}, which is not text to YAML; put it in quotes"))
+        }
+    };
+    let (api_version, kind, name) = (word("/apiVersion")?, word("/kind")?, word("/metadata/name")?);
     let missing = [("apiVersion", &api_version), ("kind", &kind), ("metadata.name", &name)];
     if let Some((field, _)) = missing.iter().find(|(_, value)| value.is_empty()) {
-        return Err(format!("object {number} has no {field}"));
+        let generated = *field == "metadata.name" && !word("/metadata/generateName")?.is_empty();
+        let hint = if generated { "; what is applied again and again cannot have a generateName" } else { "" };
+        return Err(format!("object {number} has no {field}{hint}"));
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-    let id = ObjectId { side, group: group.to_owned(), kind, namespace: text("/metadata/namespace"), name };
+    let id = ObjectId { side, group: group.to_owned(), kind, namespace: word("/metadata/namespace")?, name };
     Ok(Document { id, version: version.to_owned(), object })
 }
 
@@ -135,49 +107,27 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_any_kind_and_json_without_separators_are_taken() {
-        let ids = |text: &str| -> Vec<String> {
-            read(text, Side::Consumer).unwrap().iter().map(|one| format!("{} {}", one.id, one.version)).collect()
-        };
-        let list = "apiVersion: example.com/v1\nkind: BucketList\nmetadata: {resourceVersion: ''}\nitems:\n\
-                    - metadata: {name: a}\n- {apiVersion: v1, kind: Secret, metadata: {name: b}}\n";
-        assert_eq!(ids(list), ["Bucket a v1", "Secret b v1"]);
-        assert_eq!(ids("apiVersion: v1\nkind: List\nitems: []\n"), Vec::<String>::new());
-        let two = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}
-            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b"}}"#;
-        assert_eq!(ids(two), ["Secret a v1", "Secret b v1"]);
-        // Braces do not make it JSON.
-        assert_eq!(ids("{apiVersion: v1, kind: Secret, metadata: {name: a}}"), ["Secret a v1"]);
-    }
-
-    #[test]
-    fn whatever_editors_and_generators_put_around_objects_is_taken() {
-        let object = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n";
-        let windows = object.replace('\n', "\r\n");
-        let texts = [
-            format!("\u{feff}{object}"),
-            format!("\u{feff}---\n{object}"),
-            windows.clone(),
-            format!("---\r\n{windows}---\r\n# nothing\r\n"),
-            format!("# a\n\n---\n# b\n---\n{object}...\n"),
-            format!("--- # a\n{object}---\n"),
-            format!("%YAML 1.1\n---\n{object}"),
-            format!("{object}\n---\n\n---\n---"),
-            format!("x: &x {{b: c}}\nlabels: {{<<: *x}}\n{object}"),
-        ];
-        for text in texts {
-            let found = read(&text, Side::Service).map(|all| all.iter().map(|one| one.id.to_string()).collect());
-            assert_eq!(found, Ok(vec!["Secret a".to_owned()]), "{text:?}");
-        }
-    }
-
-    #[test]
     fn what_is_wrong_is_named() {
         for (text, wanted) in [
             ("a: [", "this is not valid YAML: "),
             ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\nkind: Secret", "object 2 has no apiVersion"),
             ("apiVersion: v1\nkind: Secret\nmetadata: {generateName: a-}", "object 1 has no metadata.name"),
-            ("just words", "object 1 has no apiVersion"),
+            ("just words", "object 1 is text, where"),
+            (
+                "apiVersion: v1\nkind: Secret\nmetadata: {generateName: a-}",
+                "object 1 has no metadata.name; what is applied",
+            ),
+            (
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: 123}",
+                "object 1: metadata.name is 123, which is not text",
+            ),
+            (
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: no}",
+                "object 1: metadata.name is false, which is not text",
+            ),
+            ("apiVersion: 1\nkind: Secret\nmetadata: {name: a}", "object 1: apiVersion is 1, which is not text"),
+            ("apiVersion: v1\nkind:\nmetadata: {name: a}", "object 1 has no kind"),
+            ("apiVersion: v1\nkind: Secret\nmetadata: a", "object 1 has no metadata.name"),
         ] {
             let told = read(text, Side::Service).unwrap_err();
             assert!(told.starts_with(wanted), "{told}");

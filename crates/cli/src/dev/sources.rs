@@ -92,8 +92,8 @@ impl Sources {
         let mut found = BTreeMap::new();
         for root in &self.roots {
             for file in expand(&root.path) {
-                let content = match fs::read_to_string(&file) {
-                    Ok(text) => Ok(text),
+                let content = match fs::read(&file) {
+                    Ok(bytes) => Ok(carrick_json::manifest::text(&bytes)),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(error) => Err(error.to_string()),
                 };

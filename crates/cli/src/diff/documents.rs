@@ -4,6 +4,7 @@ use std::io::Read;
 
 use anyhow::Context;
 use carrick_evolution::Definition;
+use carrick_json::manifest;
 use serde_json::Value;
 
 /// Two definitions that belong together.
@@ -16,21 +17,17 @@ pub enum Pair {
 
 /// All definitions in a file, or in standard input.
 pub fn read(file: &str) -> anyhow::Result<Vec<Definition>> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let name = if file == "-" { "standard input" } else { file };
     if file == "-" {
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
     } else {
-        text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+        bytes = std::fs::read(file).with_context(|| format!("cannot read {file}"))?;
     }
     let mut found = Vec::new();
-    for document in carrick_json::yaml::values(&text).with_context(|| format!("{name} is not valid YAML"))? {
-        let items = document["items"].as_array().cloned().unwrap_or_default();
-        let items =
-            if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) { items } else { vec![document] };
-        for item in items.iter().filter(|item| Definition::is_one(item)) {
-            found.push(definition(item).with_context(|| name.to_owned())?);
-        }
+    let objects = manifest::objects(&manifest::text(&bytes)).with_context(|| name.to_owned())?;
+    for object in objects.iter().filter(|object| Definition::is_one(object)) {
+        found.push(definition(object).with_context(|| name.to_owned())?);
     }
     anyhow::ensure!(!found.is_empty(), "{name} has no CustomResourceDefinition and no APIResourceSchema");
     Ok(found)

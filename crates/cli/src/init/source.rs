@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use carrick_client::{Overrides, Server};
+use carrick_json::manifest;
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::toolkit::{self, ToolkitError};
 use serde_json::{Value, json};
@@ -13,14 +14,14 @@ use serde_json::{Value, json};
 /// The CRDs in a file, in the manifests of a folder, or, for `-`, on standard input.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return crds(&text, "standard input");
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        return crds(&manifest::text(&bytes), "standard input");
     }
     let place = path.display().to_string();
     if !path.is_dir() {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
-        return crds(&text, &place);
+        let bytes = fs::read(path).with_context(|| format!("cannot read {place}"))?;
+        return crds(&manifest::text(&bytes), &place);
     }
     let entries = fs::read_dir(path).with_context(|| format!("cannot read the folder {place}"))?;
     let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
@@ -31,8 +32,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     let mut all = Vec::new();
     for file in files {
         let place = file.display().to_string();
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {place}"))?;
-        all.extend(documents(&text, &place)?.into_iter().filter(is_crd));
+        let bytes = fs::read(&file).with_context(|| format!("cannot read {place}"))?;
+        all.extend(documents(&manifest::text(&bytes), &place)?.into_iter().filter(is_crd));
     }
     ensure!(!all.is_empty(), "no file of the folder {place} contains a CustomResourceDefinition");
     Ok(all)
@@ -54,14 +55,8 @@ fn crds(text: &str, place: &str) -> anyhow::Result<Vec<Value>> {
     Ok(all.into_iter().filter(is_crd).collect())
 }
 
-/// The objects of a text; those of a `List`, such as `kubectl get -o yaml` prints, one by one.
 fn documents(text: &str, place: &str) -> anyhow::Result<Vec<Value>> {
-    let documents = carrick_json::yaml::values(text).with_context(|| format!("{place} is not valid YAML"))?;
-    let items = |object: Value| match &object["items"] {
-        Value::Array(items) => items.clone(),
-        _ => vec![object],
-    };
-    Ok(documents.into_iter().flat_map(items).collect())
+    manifest::objects(text).with_context(|| place.to_owned())
 }
 
 /// The CRD of a kind on the service cluster, or one built from the API server's description of the kind.
@@ -113,6 +108,6 @@ mod tests {
             let error = crds(text, "x").unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");
         }
-        assert!(format!("{:#}", crds("a: [", "x").unwrap_err()).contains("x is not valid YAML"));
+        assert!(format!("{:#}", crds("a: [", "x").unwrap_err()).contains("x: this is not valid YAML"));
     }
 }

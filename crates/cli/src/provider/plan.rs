@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use carrick_client::{Overrides, Server};
-use carrick_syncagent::api::PublishedResource;
+use carrick_json::manifest;
 use carrick_syncagent::options::default_agent_name;
 use carrick_syncagent::rules::crd::Crd;
 use carrick_syncagent::rules::rights::{self, NeededRight};
@@ -96,8 +96,7 @@ impl Own {
     /// Looks up the CRD on the service cluster.
     pub async fn look_up(object: Value, kubeconfig: Option<&Path>, choices: &Choices) -> anyhow::Result<Self> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let pr: PublishedResource = serde_json::from_value(object.clone())
-            .with_context(|| format!("PublishedResource {name:?} is not valid"))?;
+        let pr = toolkit::published(object.clone())?;
         let server = Server::infer(kubeconfig, &Overrides::default())
             .context("the service cluster cannot be found; name its kubeconfig with --kubeconfig")?;
         let crd = toolkit::crd(&server.client(), &pr, false)
@@ -114,9 +113,10 @@ impl Own {
 /// The PublishedResources in a file.
 pub fn read_published(path: &Path) -> anyhow::Result<Vec<Value>> {
     let place = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
-    let documents = carrick_json::yaml::values(&text).with_context(|| format!("{place} is not valid YAML"))?;
-    let found: Vec<Value> = documents.into_iter().filter(|object| object["kind"] == "PublishedResource").collect();
+    let text = manifest::text(&std::fs::read(path).with_context(|| format!("cannot read {place}"))?);
+    let objects = manifest::objects(&text).with_context(|| place.to_string())?;
+    let mut found: Vec<Value> = objects.into_iter().filter(|object| object["kind"] == "PublishedResource").collect();
+    found.iter_mut().for_each(manifest::drop_nulls);
     ensure!(!found.is_empty(), "{place} contains no PublishedResource; CRDs are given with --crd");
     for object in &found {
         ensure!(

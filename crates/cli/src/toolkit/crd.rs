@@ -13,7 +13,7 @@ use crate::ui::waiting;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
-    /// File with one PublishedResource, in YAML or JSON; - is standard input.
+    /// File with PublishedResources, in YAML or JSON; - is standard input.
     #[arg(value_name = "FILE")]
     file: String,
     /// Show the CRD as it is on the service cluster.
@@ -41,7 +41,7 @@ Examples:
 /// Prints the answer as YAML.
 pub fn run(args: &Args) -> Result<(), Complaint> {
     let document = source::data_text(&args.file)?;
-    let pr = toolkit::parse(&document.content).map_err(complain)?;
+    let published = toolkit::parse_all(&document.content).map_err(complain)?;
     let nothing = args.kubeconfig.is_none() && std::env::var_os("KUBECONFIG").is_none_or(|value| value.is_empty());
     if nothing {
         return Err(Complaint::new("--kubeconfig or $KUBECONFIG are required for this command"));
@@ -50,19 +50,25 @@ pub fn run(args: &Args) -> Result<(), Complaint> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(complain)?;
     let asking = async {
         let client = Server::infer(args.kubeconfig.as_deref(), &overrides).map_err(complain)?.client();
-        let answer = if args.ars {
-            toolkit::resource_schema(&client, &pr, !args.no_projection).await
-        } else {
-            toolkit::crd(&client, &pr, !args.no_projection).await
-        };
-        Ok::<_, Complaint>((answer.map_err(complain)?, toolkit::doubts(&client, &pr).await.map_err(complain)?))
+        let mut answers = Vec::new();
+        for pr in &published {
+            let answer = if args.ars {
+                toolkit::resource_schema(&client, pr, !args.no_projection).await
+            } else {
+                toolkit::crd(&client, pr, !args.no_projection).await
+            };
+            let answer = serde_saphyr::to_string(&answer.map_err(complain)?).map_err(complain)?;
+            answers.push((answer, toolkit::doubts(&client, pr).await.map_err(complain)?));
+        }
+        Ok::<_, Complaint>(answers)
     };
-    let (answer, doubts) = runtime.block_on(waiting("asking the service cluster", asking))?;
-    // On stderr, so that the answer can be piped.
-    for doubt in &doubts {
+    let answers = runtime.block_on(waiting("asking the service cluster", asking))?;
+    // On stderr, so that the answers can be piped.
+    for doubt in answers.iter().flat_map(|(_, doubts)| doubts) {
         eprintln!("{doubt}");
     }
-    super::print(&serde_saphyr::to_string(&answer).map_err(complain)?)
+    let answers: Vec<&str> = answers.iter().map(|(answer, _)| answer.as_str()).collect();
+    super::print(&answers.join("---\n"))
 }
 
 fn complain(error: impl std::fmt::Display) -> Complaint {

@@ -22,26 +22,27 @@ pub fn trouble(pr: &Value) -> Option<&str> {
     pr["trouble"].as_str()
 }
 
-/// The whole screen.
+/// The whole screen. Where there is a height, somebody sits before it, and is told how to leave.
 pub fn text(state: &Value, size: Size) -> String {
     let mut lines = header(state, size);
     let list = |key: &str| state[key].as_array().cloned().unwrap_or_default();
     let published: Vec<Vec<Cell>> = list("publishedResources").iter().map(published_row).collect();
-    lines.push(String::new());
-    lines.extend(table(&["PUBLISHED RESOURCE", "OBJECTS", "COPIES", "STATE"], &published, size));
     let mut workspaces = list("workspaces");
     workspaces.sort_by_key(|workspace| std::cmp::Reverse(workspace["objects"].as_u64()));
-    if !workspaces.is_empty() {
-        // A heading, an empty line, and one that says how many are not shown.
-        let room = size.height.map_or(LISTED, |height| height.saturating_sub(lines.len() + 4).clamp(1, LISTED.max(1)));
-        let rows: Vec<Vec<Cell>> = workspaces.iter().take(room).map(workspace_row).collect();
-        lines.push(String::new());
-        lines.extend(table(&["WORKSPACE", "OBJECTS", "LOGICAL CLUSTER"], &rows, size));
-        if workspaces.len() > room {
-            lines.push(format!("and {} more", workspaces.len() - room));
-        }
+    let workspaces: Vec<Vec<Cell>> = workspaces.iter().map(workspace_row).collect();
+    // The last line of a terminal stays empty, and one says how to leave.
+    let room = |lines: &[String]| size.height.map(|height| height.saturating_sub(lines.len() + 2));
+    // Workspaces get a third of what is left, if there are so many.
+    let third = room(&lines).map(|room| room - (room / 3).min(workspaces.len() + 2));
+    if published.is_empty() {
+        lines.extend([String::new(), "no PublishedResource yet".to_owned()]);
     }
+    lines.extend(part(&["PUBLISHED", "ORDERS", "COPIES", "STATE"], &published, third, size));
+    let left = room(&lines).map(|room| room.min(LISTED + 3)).or(Some(LISTED + 3));
+    lines.extend(part(&["WORKSPACE", "ORDERS", "LOGICAL CLUSTER"], &workspaces, left, size));
     if let Some(height) = size.height {
+        lines.truncate(height.saturating_sub(2));
+        lines.push(painted(style("q quits".to_owned()).dim(), size));
         lines.truncate(height.saturating_sub(1));
     }
     let fitted = lines.into_iter().map(|line| match size.width {
@@ -49,6 +50,21 @@ pub fn text(state: &Value, size: Size) -> String {
         None => line,
     });
     fitted.map(|line| line + "\n").collect()
+}
+
+/// An empty line, a heading and rows, in so many lines; what does not fit is counted. Nothing if there is no room for one row.
+fn part(headings: &[&str], rows: &[Vec<Cell>], room: Option<usize>, size: Size) -> Vec<String> {
+    let fits = room.map_or(rows.len(), |room| room.saturating_sub(2));
+    let shown = if rows.len() > fits { fits.saturating_sub(1) } else { rows.len() };
+    if rows.is_empty() || shown == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new()];
+    lines.extend(table(headings, &rows[..shown], size));
+    if rows.len() > shown {
+        lines.push(format!("and {} more", rows.len() - shown));
+    }
+    lines
 }
 
 fn header(state: &Value, size: Size) -> Vec<String> {
@@ -70,7 +86,7 @@ fn header(state: &Value, size: Size) -> Vec<String> {
         ),
         format!("APIExport {} in {}", word(&agent["export"]), word(&agent["workspace"])),
         format!(
-            "longest wait {:.1} s  waiting {:.0}  steps {:.0}  errors {:.0}",
+            "longest wait {:.1} s  waiting {:.0}  writes {:.0}  errors {:.0}",
             number(&now["lagSeconds"]),
             number(&now["queued"]),
             number(&now["steps"]),
@@ -88,8 +104,23 @@ fn header(state: &Value, size: Size) -> Vec<String> {
         let reason = word(&it["reason"]);
         format!("{orders} order{plural} of {} {verb} ({reason}): {example}: {message}", word(&it["publishedResource"]))
     });
-    let all = problems.chain(failures).chain(stopped);
-    lines.extend(all.map(|problem| painted(style(format!("! {problem}")).red(), size)));
+    let all = problems.chain(failures).chain(stopped).flat_map(|problem| wrapped(&format!("! {problem}"), size.width));
+    lines.extend(all.map(|line| painted(style(line).red(), size)));
+    lines
+}
+
+/// A text in lines of so many columns, those after the first indented: what is wrong is of no use when its end is cut off.
+fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last().map(|line| measure_text_width(line)).unwrap_or_default();
+        let is_full = width.is_some_and(|width| line + 1 + measure_text_width(word) > width);
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if !is_full || line == "!" => line.extend([" ", word]),
+            _ => lines.push(format!("  {word}")),
+        }
+    }
     lines
 }
 
@@ -114,7 +145,7 @@ fn published_row(pr: &Value) -> Vec<Cell> {
     let state = match (trouble(pr), word(&pr["schema"])) {
         (Some(trouble), _) => Cell { look: StyledObject::yellow, ..Cell::text(trouble.to_owned()) },
         (None, schema) if schema.is_empty() => Cell::text("not published yet".to_owned()),
-        (None, schema) => Cell { look: StyledObject::green, ..Cell::text(schema) },
+        (None, schema) => Cell { look: StyledObject::green, ..Cell::text(format!("published as {schema}")) },
     };
     vec![Cell::text(word(&pr["name"])), Cell::number(&pr["sources"]), Cell::number(&pr["copies"]), state]
 }
@@ -208,16 +239,16 @@ mod tests {
         let wanted = "\
 a  not ready  up 3 s  version 1
 APIExport e in root:p
-longest wait 1.2 s  waiting 2  steps 3  errors 4
+longest wait 1.2 s  waiting 2  writes 3  errors 4
 ! connection to kcp: refused
 
-PUBLISHED RESOURCE  OBJECTS  COPIES  STATE
-buckets                   5       4  v1.buckets.e
-broken                    0       0  no such kind
+PUBLISHED  ORDERS  COPIES  STATE
+buckets         5       4  published as v1.buckets.e
+broken          0       0  no such kind
 
-WORKSPACE                          OBJECTS  LOGICAL CLUSTER
-many                                     9  many
-root:orgs:a-rather-long-name:team        1  1k2j3h4k5j6h
+WORKSPACE                          ORDERS  LOGICAL CLUSTER
+many                                    9  many
+root:orgs:a-rather-long-name:team       1  1k2j3h4k5j6h
 ";
         assert_eq!(text, wanted);
     }
@@ -226,13 +257,29 @@ root:orgs:a-rather-long-name:team        1  1k2j3h4k5j6h
     fn a_small_terminal_gets_what_fits() {
         let mut state = state();
         state["workspaces"] = (0..50).map(|at| json!({ "cluster": format!("c{at}"), "objects": at })).collect();
-        for (width, height) in [(40, 15), (20, 8), (10, 3), (80, 24)] {
+        state["publishedResources"] =
+            (0..30).map(|at| json!({ "name": format!("kind-{at}"), "schema": "s" })).collect();
+        state["failures"] = json!([{ "about": "APIExport e", "message": "forbidden ".repeat(9) }]);
+        for (width, height) in [(80, 24), (40, 15), (40, 10), (20, 8), (10, 3), (10, 1)] {
             let text = text(&state, Size { width: Some(width), height: Some(height), colours: true });
             assert!(text.lines().count() < height, "{text}");
             assert!(text.lines().all(|line| measure_text_width(line) <= width), "{text}");
         }
-        let text = text(&state, Size { height: Some(15), ..WIDE });
-        assert!(text.lines().last().unwrap().starts_with("and 4"), "{text}");
+        let text = |width, height| text(&state, Size { width: Some(width), height: Some(height), colours: false });
+        let wide = text(80, 24);
+        for wanted in ["\nkind-0 ", "\nand 2", "\nWORKSPACE", "\nc49 ", "\nand 4", "\n  forbidden", "\nq quits\n"] {
+            assert!(wide.contains(wanted), "{wanted:?}:\n{wide}");
+        }
+        // What is wrong comes before everything else.
+        let small = text(40, 10);
+        assert!(small.contains("! connection to kcp: refused\n") && small.ends_with("q quits\n"), "{small}");
+    }
+
+    #[test]
+    fn an_agent_with_nothing_to_publish_says_so() {
+        let mut state = state();
+        state["publishedResources"] = json!([]);
+        assert!(text(&state, WIDE).contains("\n\nno PublishedResource yet\n\nWORKSPACE"), "{}", text(&state, WIDE));
     }
 
     #[test]

@@ -84,6 +84,16 @@ impl Running {
         }
     }
 
+    /// Waits until all of these texts have been printed, in any order.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn until_all(&mut self, texts: &[&str]) {
+        for text in texts {
+            if !self.output.contains(text) {
+                self.until(text);
+            }
+        }
+    }
+
     /// Sends a signal and returns the exit code and everything that was printed.
     pub fn stop(mut self, signal: &str) -> (Option<i32>, String) {
         let sent = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status().unwrap();

@@ -234,7 +234,15 @@ fn tagged(text: &str, plain: bool, tag: Option<&Tag>) -> Result<Scalar, String> 
         #[allow(clippy::cast_precision_loss, reason = "this is what the tag asks for")]
         ("float", Scalar::Integer(number)) => Ok(Scalar::Float(number as f64)),
         ("bool" | "int" | "float" | "null", _) => Err(format!("cannot decode `{text}` as a !!{kind}")),
-        ("binary", _) => Err("!!binary is not supported: give the base64 text without the tag".to_owned()),
+        ("binary", _) => binary(text).map(Scalar::Text),
         _ => Ok(Scalar::Text(text.to_owned())),
     }
+}
+
+/// What base64 stands for. JSON has no bytes, so what is not UTF-8 is replaced, as Go does it.
+fn binary(text: &str) -> Result<String, String> {
+    let one_line: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
+    let bytes = data_encoding::BASE64.decode(one_line.as_bytes());
+    let bytes = bytes.map_err(|error| format!("!!binary value contains invalid base64 data: {error}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

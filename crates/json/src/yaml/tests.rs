@@ -48,6 +48,9 @@ fn scalars_are_those_of_yaml_1_1() {
         ("!!int \"12\"", json!(12)),
         ("!!float 1", json!(1)),
         ("!local 12", json!("12")),
+        ("!!binary aGVsbG8=", json!("hello")),
+        ("!!binary |\n  aGVs\n  bG8=\n", json!("hello")),
+        ("!!binary /w==", json!("\u{fffd}")),
         ("|\n  0444\n", json!("0444\n")),
         ("<<", json!("<<")),
     ];
@@ -60,6 +63,7 @@ fn scalars_are_those_of_yaml_1_1() {
 fn keys_become_texts() {
     let read = value("1: a\n0777: b\non: c\n1.5: d\n\"2\": e\n").unwrap();
     assert_eq!(read, json!({"1": "a", "511": "b", "true": "c", "1.5": "d", "2": "e"}));
+    assert!(value("!!binary a").unwrap_err().to_string().contains("invalid base64"));
     for refused in ["~: a", "? [a]\n: b", "? {a: b}\n: c"] {
         assert!(value(refused).is_err(), "{refused}");
     }

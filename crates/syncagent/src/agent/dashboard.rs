@@ -37,6 +37,8 @@ const EVERY: Duration = Duration::from_secs(5);
 const KEPT: usize = 180;
 /// How many objects of one PublishedResource a search finds.
 const FOUND: usize = 20;
+/// How many copies without an order are listed of one PublishedResource.
+const ORPHANS: usize = 20;
 
 /// The page.
 pub(super) const PAGE: &str = include_str!("dashboard/page.html");
@@ -191,6 +193,7 @@ impl Dashboard {
             "failures": failures,
             "failing": failing,
             "stopped": self.stopped(),
+            "orphans": self.orphans(),
             "errors": numbers.by("sync_agent_errors_total", "reason"),
             "publishedResources": published,
             "workspaces": self.workspaces(),
@@ -224,6 +227,18 @@ impl Dashboard {
                 value["orders"] = json!(count);
                 value["example"] = json!(orders.shown(&key));
                 value
+            })
+        });
+        each.collect()
+    }
+
+    /// Copies without an order.
+    fn orphans(&self) -> Vec<Value> {
+        let all = self.orders.all();
+        let each = all.iter().flat_map(|(name, orders)| {
+            orders.orphans(ORPHANS).into_iter().map(move |mut orphan| {
+                orphan["publishedResource"] = json!(name);
+                orphan
             })
         });
         each.collect()
@@ -286,6 +301,8 @@ impl Dashboard {
 
 #[cfg(test)]
 mod tests {
+    use carrick_process::Page;
+
     use super::*;
 
     #[test]
@@ -311,8 +328,11 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere_and_builds_no_markup_from_data() {
-        for bad in ["http://", "https://", "innerHTML", "document.write", "eval("] {
-            assert!(!PAGE.replace("http://www.w3.org/2000/svg", "").contains(bad), "{bad}");
+        for page in [PAGE, LOGIN_PAGE].map(|page| Page::html(http::StatusCode::OK, page).text) {
+            for bad in ["http://", "https://", "innerHTML", "document.write", "eval(", "/* shared */"] {
+                assert!(!page.replace("http://www.w3.org/2000/svg", "").contains(bad), "{bad}");
+            }
+            assert!(page.contains("--ground:"), "it has no style");
         }
         for good in ["<html lang=\"en\">", "<main", "aria-live=\"polite\"", "<caption>", "scope=\"col\"", "Skip to"] {
             assert!(PAGE.contains(good), "{good}");

@@ -58,8 +58,6 @@ impl Pages {
     }
 }
 
-const HTML: &str = "text/html; charset=utf-8";
-
 /// Serves the dashboard until told to stop, to those who may look if there is a login.
 pub(super) async fn serve_dashboard(
     listener: TcpListener,
@@ -97,7 +95,7 @@ async fn answer(dashboard: &Dashboard, login: Option<&Login>, request: Request<I
 
 /// The page offers to log out where one has to log in.
 fn with_logout(page: Page) -> Page {
-    let text = if page.kind == HTML { page.text.replacen("<html", "<html data-login", 1) } else { page.text };
+    let text = if page.kind == Page::HTML { page.text.replacen("<html", "<html data-login", 1) } else { page.text };
     Page { text, ..page }
 }
 
@@ -129,7 +127,7 @@ fn refused(error: &LoginError, page: bool) -> Page {
         tracing::warn!(%error, "Somebody could not log in to the dashboard.");
     }
     if page {
-        return Page { status: error.status(), kind: HTML, text: dashboard::LOGIN_PAGE.to_owned() };
+        return Page::html(error.status(), dashboard::LOGIN_PAGE);
     }
     Page::text(error.status(), format!("{error}\n{}", dashboard::WAY_IN))
 }
@@ -142,7 +140,7 @@ fn look(dashboard: &Dashboard, target: &str) -> Page {
     let json =
         |value: serde_json::Value| Page { status: StatusCode::OK, kind: "application/json", text: value.to_string() };
     match path {
-        "/" => Page { status: StatusCode::OK, kind: HTML, text: dashboard::PAGE.to_owned() },
+        "/" => Page::html(StatusCode::OK, dashboard::PAGE),
         "/state.json" => json(dashboard.state()),
         "/find.json" => {
             let text = of("q").trim_start_matches("cluster://").to_owned();

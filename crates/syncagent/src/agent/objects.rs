@@ -31,6 +31,7 @@ mod kinds;
 mod manager;
 mod observe;
 mod order;
+mod orphans;
 mod others;
 mod places;
 mod primaries;

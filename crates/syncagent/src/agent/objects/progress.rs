@@ -8,11 +8,12 @@ use carrick_client::Object;
 use carrick_multicluster::{Fleet, FleetStore};
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::copies;
 use super::failing::{Failing, Failure, Station, Warned};
+use super::orphans::Orphans;
 use super::source::source_key;
 use crate::agent::metrics::fix;
 use crate::api::{FINALIZER, RELATED_PREFIX};
@@ -60,6 +61,8 @@ pub(crate) struct Orders {
     pub(super) failing: Arc<Failing>,
     /// What consumers were warned of.
     pub(super) warned: Arc<Mutex<HashMap<SourceKey, Warned>>>,
+    /// Copies whose orders do not exist.
+    pub(super) orphans: Arc<Orphans>,
 }
 
 /// Which orders are looked for.
@@ -178,6 +181,15 @@ impl Orders {
     /// An order as people know it: by the path of its workspace, if that is known.
     pub fn shown(&self, key: &SourceKey) -> String {
         self.names(key).pop().unwrap_or_default()
+    }
+
+    /// The first copies whose orders do not exist: whose they were, and how to delete each.
+    pub fn orphans(&self, most: usize) -> Vec<Value> {
+        let resource = self.rules.borrow().local.resource();
+        let each = self.orphans.first(most).into_iter().map(|(key, copy)| {
+            json!({ "copy": copy, "resource": resource, "order": self.shown(&key), "fix": copy.deletion(&resource) })
+        });
+        each.collect()
     }
 
     /// How many orders fail.

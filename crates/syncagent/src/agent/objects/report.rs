@@ -175,7 +175,7 @@ fn take(
 /// How all objects are doing.
 fn report_on(shared: &Shared) -> ObjectsReport {
     let resource = shared.rules().remote.resource();
-    let placed = copies::count(&shared.copies, &resource).saturating_sub(shared.orphans());
+    let placed = copies::count(&shared.copies, &resource).saturating_sub(shared.orphans.len());
     let keys = shared.failing.keys();
     let homeless = keys.iter().filter(|key| copies::of(&shared.copies, key, &resource).is_empty()).count();
     let failing = troubles(shared, &shared.losses.lock());

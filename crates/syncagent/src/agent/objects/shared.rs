@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use super::context::Context;
 use super::failing::{Failing, Failure, Warned};
 use super::fleet::Fleets;
+use super::orphans::Orphans;
 use super::places::Places;
 use super::reach::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
@@ -51,8 +52,8 @@ pub(super) struct Shared {
     /// What could not be cleaned up, by order.
     pub losses: Mutex<BTreeMap<String, String>>,
     released: Mutex<HashSet<SourceKey>>,
-    /// Sources that do not exist although they have copies.
-    orphaned: Mutex<HashSet<SourceKey>>,
+    /// Copies whose sources do not exist.
+    pub orphans: Arc<Orphans>,
     /// Objects whose last reconcile failed.
     pub failing: Arc<Failing>,
     /// What consumers were warned of that will not end by itself soon.
@@ -85,7 +86,7 @@ impl Shared {
             paths: Mutex::default(),
             losses: Mutex::default(),
             released: Mutex::default(),
-            orphaned: Mutex::default(),
+            orphans: Arc::default(),
             failing: Arc::default(),
             warned: Arc::default(),
             rules: watch::Sender::new(rules),
@@ -151,11 +152,6 @@ impl Shared {
         self.failing.note(key, failure)
     }
 
-    /// How many copies have no source.
-    pub fn orphans(&self) -> usize {
-        self.orphaned.lock().len()
-    }
-
     /// An order, named so that people know it: with the path of its workspace, if that is known.
     pub fn shown(&self, key: &SourceKey) -> String {
         let path = self.fleets.consumers.cluster(&key.cluster).ok().and_then(|cluster| cluster.path());
@@ -165,22 +161,17 @@ impl Shared {
     /// Notes that a source does not exist although it has a copy; or that this is no longer so. Such a copy is never deleted: its source
     /// may just be out of sight, and if it was deleted, that was while nothing was synchronized.
     pub fn note_orphan(&self, key: &SourceKey, copy: Option<&Arc<Object>>) {
-        let mut all = self.orphaned.lock();
-        let changed = match copy {
-            Some(copy) if all.insert(key.clone()) => {
-                tracing::warn!(
-                    object = %key,
-                    copy = format!("{}/{}", copy.namespace, copy.name),
-                    "A copy has no source in kcp and is left alone. Delete it if nobody needs it."
-                );
-                true
-            }
-            Some(_) => false,
-            None => all.remove(key),
-        };
-        if changed {
-            self.context.metrics.set_orphans(&self.rules().name, all.len());
+        if !self.orphans.note(key, copy.map(Arc::as_ref), jiff::Timestamp::now()) {
+            return;
         }
+        if let Some(copy) = copy {
+            tracing::warn!(
+                object = %key,
+                copy = format!("{}/{}", copy.namespace, copy.name),
+                "A copy has no source in kcp and is left alone. Delete it if nobody needs it."
+            );
+        }
+        self.context.metrics.set_orphans(&self.rules().name, self.orphans.len());
     }
 
     /// Forgets a source that does not exist any more.

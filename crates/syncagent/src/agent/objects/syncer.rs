@@ -128,6 +128,7 @@ impl Syncer {
             rules: shared.rules_changes(),
             failing: shared.failing.clone(),
             warned: shared.warned.clone(),
+            orphans: shared.orphans.clone(),
         };
         context.orders.add(&name, orders);
         let shown = context.metrics.show(move |page| {

@@ -59,6 +59,8 @@ fn steps(change: &ExportChange) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use carrick_kcp::apis::v1alpha1::ApiExport;
 
     use super::*;
@@ -72,7 +74,7 @@ mod tests {
             added_claims: Vec::new(),
             removed_claims: Vec::new(),
             narrow_claims: Vec::new(),
-            doubts: Default::default(),
+            doubts: BTreeMap::new(),
         }
     }
 

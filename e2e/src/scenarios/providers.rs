@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::related::{credentials, encoded, secret};
+use super::renewals::refused;
 use crate::agent::{Agent, Setup};
 use crate::scratch::Scratch;
 use crate::stage::{NAMESPACE, Stage, place};
@@ -41,13 +42,13 @@ pub(super) async fn the_agent_renews_its_token_for_kcp_before_it_ends_and_orders
     ensure!(second.about.lifetime() >= SHORTEST, "{:?}", second.about);
     ensure!(second.about.is_of_the_same_account(&first.about), "{:?} after {:?}", second.about, first.about);
     stage.copy_is("the order is placed", team, "bucket", |copy| copy["spec"]["size"] == 1).await?;
-    refused(stage, &first).await?;
+    refused(stage, &Server::from_kubeconfig_yaml(&first.kubeconfig)?).await?;
     stage.reorder(team, "bucket", json!({ "size": 2 })).await?;
     stage.copy_is("a change arrives with the second token", team, "bucket", |copy| copy["spec"]["size"] == 2).await?;
 
     let second = provider.hold(&stage.world.ending_soon(&second.token, left)?).await?;
     let third = provider.renewed_since(&second).await?;
-    refused(stage, &second).await?;
+    refused(stage, &Server::from_kubeconfig_yaml(&second.kubeconfig)?).await?;
     stage.reorder(team, "bucket", json!({ "size": 3 })).await?;
     stage.copy_is("a change arrives with the third token", team, "bucket", |copy| copy["spec"]["size"] == 3).await?;
     stage.ready(&agent).await?;
@@ -304,16 +305,4 @@ impl Provider {
         config["users"][0]["user"] = json!({ "token": token });
         self.folder.write("agent.kubeconfig", &config.to_string())
     }
-}
-
-/// Waits until kcp does not accept a token any more.
-async fn refused(stage: &Stage, held: &HeldToken) -> anyhow::Result<()> {
-    let client = Server::from_kubeconfig_yaml(&held.kubeconfig)?.client();
-    stage
-        .eventually("the old token is refused", async || {
-            let answer = client.raw_get("/api").await;
-            ensure!(answer.is_err_and(|error| error.status().is_some_and(|status| status.code == 401)), "it is not");
-            Ok(())
-        })
-        .await
 }

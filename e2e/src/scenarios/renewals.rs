@@ -34,7 +34,7 @@ pub(super) async fn a_token_file_that_was_replaced_is_used_soon(world: Arc<dyn W
     stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
 
     account.revoke(&stage, "first").await?;
-    refused(&stage, &kubeconfig).await?;
+    refused(&stage, &Server::from_kubeconfig(&kubeconfig, &carrick_client::Overrides::default())?).await?;
     stage.reorder(team, "bucket", json!({ "size": 2 })).await?;
     // There is nothing to see while an agent is refused.
     tokio::time::sleep(REFUSED).await;
@@ -154,9 +154,9 @@ impl Account {
     }
 }
 
-/// Waits until the service cluster refuses the credentials of a kubeconfig, which takes it a moment.
-async fn refused(stage: &Stage, kubeconfig: &Path) -> anyhow::Result<()> {
-    let client = Server::from_kubeconfig(kubeconfig, &carrick_client::Overrides::default())?.client();
+/// Waits until a server refuses a token, which takes it a moment.
+pub(super) async fn refused(stage: &Stage, server: &Server) -> anyhow::Result<()> {
+    let client = server.client();
     stage
         .eventually("the old token is refused", async || {
             let answer = client.raw_get("/api").await;

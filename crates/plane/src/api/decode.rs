@@ -157,7 +157,7 @@ pub(super) fn decode(
                 rules::drop_empty(resource, object);
             }
             // Typed decoding drops nulls and fails on wrong types before anything else is checked.
-            drop_all_nulls(object);
+            carrick_json::manifest::drop_nulls(object);
             let mut faults = schema.validate(object, None).into_iter();
             // Of kinds that are checked in full, only types count here.
             let counts = |fault: &Cause| !(rules::checks_all(resource) && is_about_content(fault));
@@ -220,7 +220,7 @@ fn refused(scope: &Scope, object: &Value, source: ChangeSource<'_>, why: &str) -
         ChangeSource::Patch | ChangeSource::Apply => object.to_string(),
         ChangeSource::Strategic(patch) => {
             let mut patch = patch.clone();
-            drop_all_nulls(&mut patch);
+            carrick_json::manifest::drop_nulls(&mut patch);
             let why = unconvertible(why);
             let cause = Cause::invalid("patch", &Value::String(go::plain(&patch)), &why);
             return Status::invalid("", "", "", &[cause]);
@@ -307,16 +307,5 @@ fn unknown_fields(
         FieldValidation::Strict => {
             Err(refused(scope, object, source, &format!("strict decoding error: {}", faults.join(", "))))
         }
-    }
-}
-
-fn drop_all_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_all_nulls);
-        }
-        Value::Array(list) => list.iter_mut().for_each(drop_all_nulls),
-        _ => {}
     }
 }

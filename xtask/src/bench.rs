@@ -1,11 +1,11 @@
-//! Measures agents: builds what is needed and runs the benchmark of `e2e/src/bench.rs`.
+//! Measures agents: builds what is needed and runs the benchmark of `e2e/bench`.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use anyhow::ensure;
 
-use crate::{release, tools};
+use crate::tools;
 
 /// Run agents one after the other over the same work and print what they cost; `-- --help` tells more.
 #[derive(Debug, clap::Args)]
@@ -177,7 +177,7 @@ fn ours() -> anyhow::Result<[OsString; 2]> {
 
 /// The agent as it is shipped, and the benchmark.
 fn build() -> anyhow::Result<()> {
-    let agent = ["--profile", "dist", "--bin", "api-syncagent", "--features", release::FEATURES];
+    let agent = ["--profile", "dist", "--bin", "api-syncagent"];
     tools::run(tools::cargo().args(["build", "--quiet"]).args(agent))?;
     tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))
 }

@@ -7,6 +7,7 @@
 //!        ├─ bench       measures what agents and servers cost
 //!        ├─ planted     plants bugs in the agent's core and sees that tests catch them
 //!        ├─ release     builds and checks what is shipped
+//!        ├─ strangers   builds published crates as others do
 //!        ├─ languages   times the same work in Go and in Rust
 //!        └─ tools       where things are, how the two programs are built
 //! ```
@@ -18,6 +19,7 @@ mod languages;
 mod planted;
 mod reference;
 mod release;
+mod strangers;
 mod tools;
 
 use clap::{Parser, Subcommand};
@@ -48,6 +50,8 @@ enum Command {
     Planted(planted::Args),
     Release(release::Args),
     ReleaseCheck(release::Check),
+    Strangers(strangers::Args),
+    ReleaseCharts(release::chart::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -66,5 +70,7 @@ fn main() -> anyhow::Result<()> {
         Command::Planted(args) => planted::run(&args),
         Command::Release(args) => release::build(&args),
         Command::ReleaseCheck(args) => release::check(&args),
+        Command::Strangers(args) => strangers::run(&args),
+        Command::ReleaseCharts(args) => release::chart::package(&args),
     }
 }

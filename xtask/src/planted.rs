@@ -31,13 +31,14 @@ use anyhow::{Context, ensure};
 
 use attempt::{Ending, Program};
 use list::Bug;
-use memory::Memory;
+use memory::{Memory, Remembered};
 use scratch::Scratch;
 
 use crate::tools;
 
 /// Plant bugs in a copy of the agent's core, one at a time, and see which of them no test catches.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct Args {
     /// Try only bugs whose names contain one of these.
     names: Vec<String>,
@@ -56,6 +57,12 @@ pub struct Args {
     /// Where cargo builds the copy.
     #[arg(long, value_name = "FOLDER")]
     target: Option<PathBuf>,
+    /// Try bugs again although an earlier run of the same programs has judged them.
+    #[arg(long)]
+    again: bool,
+    /// End after so many minutes; the next run goes on where this one was.
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<u64>,
     /// Only check that all edits fit the code and compile.
     #[arg(long)]
     check: bool,
@@ -100,6 +107,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let chosen: Vec<(usize, &Bug)> = chosen.iter().filter(wanted).copied().collect();
     ensure!(!chosen.is_empty(), "no bug has such a name");
 
+    let ends = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let known = Known::take(args, programs, Memory::read(scratch.memory()))?;
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(BTreeMap::new());
@@ -107,8 +115,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         for _ in 0..args.jobs.max(1) {
             scope.spawn(|| {
                 while let Some((number, bug)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if ends.is_some_and(|ends| Instant::now() > ends) {
+                        break;
+                    }
                     let started = Instant::now();
-                    let verdict = known.judge(args, *number, bug);
+                    let remembered = if args.again { None } else { known.remembered(*number, bug) };
+                    let verdict = remembered.unwrap_or_else(|| known.judge(args, *number, bug));
+                    known.remember(bug, &verdict);
                     say(&format!("{}: {} ({} s)", bug.name, words(&verdict), started.elapsed().as_secs()));
                     locked(&verdicts).insert(*number, verdict);
                 }
@@ -121,10 +134,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(file) = &args.out {
         std::fs::write(file, &table).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let survivors = chosen.iter().filter(|(number, bug)| {
-        bug.equivalent.is_none() && !matches!(verdicts.get(number), Some(Verdict::Caught { .. }))
-    });
-    let survivors = survivors.count();
+    let tried = chosen.iter().filter_map(|(number, bug)| Some((bug, verdicts.get(number)?)));
+    let survived =
+        |(bug, verdict): &(&&Bug, &Verdict)| bug.equivalent.is_none() && !matches!(verdict, Verdict::Caught { .. });
+    let survivors = tried.filter(survived).count();
+    let left = chosen.len() - verdicts.len();
+    ensure!(
+        left == 0,
+        "{left} of {} planted bugs were not tried for want of time; the same command goes on with them",
+        chosen.len()
+    );
     ensure!(survivors == 0, "{survivors} of {} planted bugs were not caught", chosen.len());
     Ok(())
 }
@@ -132,6 +151,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// What test programs do when no bug is switched on.
 struct Known {
     programs: Vec<Program>,
+    /// Tells these programs from others.
+    stamp: String,
     /// All tests one by one, the quickest first.
     tests: Vec<Test>,
     memory: Mutex<Memory>,
@@ -148,10 +169,11 @@ struct Test {
 impl Known {
     /// Runs every test once without a bug, unless that is known from an earlier run of the same program.
     fn take(args: &Args, programs: Vec<Program>, memory: Memory) -> anyhow::Result<Self> {
-        let mut known = Self { programs, tests: Vec::new(), memory: Mutex::new(memory) };
+        let mut known = Self { programs, stamp: String::new(), tests: Vec::new(), memory: Mutex::new(memory) };
         let mut wanted = Vec::new();
         for (number, program) in known.programs.iter().enumerate() {
             let stamp = memory::stamp(&program.path)?;
+            known.stamp.push_str(&stamp);
             wanted.extend(program.tests.iter().map(|name| (number, stamp.clone(), name.clone())));
         }
         say(&format!("{} tests without a bug", wanted.len()));
@@ -186,6 +208,24 @@ impl Known {
             Err(error) => say(&format!("{name} is left out: {error:#}")),
         }
         None
+    }
+
+    /// What an earlier run of the same programs found out about a bug.
+    fn remembered(&self, number: usize, bug: &Bug) -> Option<Verdict> {
+        let reached = self.tests.iter().any(|test| test.reached.contains(&number));
+        Some(match locked(&self.memory).verdict(&self.stamp, &bug.name)? {
+            Remembered::Caught(program, words) => Verdict::Caught { program, words },
+            Remembered::Survived if reached => Verdict::Survived,
+            Remembered::Survived => Verdict::NotReached,
+        })
+    }
+
+    fn remember(&self, bug: &Bug, verdict: &Verdict) {
+        let caught = match verdict {
+            Verdict::Caught { program, words } => Some((program.as_str(), words.as_str())),
+            Verdict::Survived | Verdict::NotReached => None,
+        };
+        locked(&self.memory).note_verdict(&self.stamp, &bug.name, caught);
     }
 
     /// Switches a bug on and runs what reaches it, until something notices: unit tests, then scenarios, then promises.

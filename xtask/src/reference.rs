@@ -54,7 +54,7 @@ fn pages() -> Vec<(PathBuf, String)> {
         format!("Examples of {what} start from this document, {result}:\n\n```json\n{document}\n```\n")
     });
     vec![
-        (folder.join("templates.md"), page(TEMPLATES, &rows!(carrick_template::reference::entries(), usage))),
+        (folder.join("templates.md"), templates()),
         (folder.join("cel.md"), page(CEL, &rows!(carrick_cel::reference::entries(), usage))),
         (folder.join("flags.md"), flags()),
         (folder.join("metrics.md"), metrics()),
@@ -128,6 +128,29 @@ const FLAGS: &str = "\
 `--flag value` and `--flag=value` both work; booleans are `--flag` or `--flag=false`; lists are separated by commas, repeated, or both. If a flag is repeated,
 the last one wins.
 ";
+
+const REFUSED: &str = "\
+## Refused
+
+The agent renders a rule whenever it compares, so a function whose result is different each time would make it write for ever. These are functions of sprig;
+a rule that names one is not valid, and the condition `RulesValid` says so. The random functions above (`randAlphaNum`, `shuffle`, `uuidv4` …) may be part of names,
+which are made once, and of mutations, where `.RemoteObject` holds what was made before: `{{ if .RemoteObject }}{{ .RemoteObject.spec.id }}{{ else }}{{ randAlphaNum 16 }}{{ end }}`.
+They are refused everywhere else.
+
+| function | why, and what to do instead |
+| --- | --- |
+";
+
+/// All functions of templates, and those that are refused.
+fn templates() -> String {
+    let mut page = page(TEMPLATES, &rows!(carrick_template::reference::entries(), usage));
+    page.push('\n');
+    page.push_str(REFUSED);
+    for (name, reason) in carrick_template::reference::refused() {
+        page += &["| ", &code(name), " | ", &sentence(reason), " |\n"].concat();
+    }
+    page
+}
 
 /// One row for each flag of the agent.
 fn flags() -> String {

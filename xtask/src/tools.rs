@@ -12,14 +12,19 @@ pub fn root() -> PathBuf {
 
 /// Cargo, started in the root of the repository.
 pub fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = without_cargo(Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())));
     cargo.current_dir(root());
-    // What cargo said to this program is not for another cargo: build scripts would run again because of it, now and at the next build.
+    cargo
+}
+
+/// The same command without what cargo said to this program. It is not for another cargo: build scripts would run again because of it, now and at the
+/// next build.
+pub fn without_cargo(mut command: Command) -> Command {
     let said = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(said)) {
-        cargo.env_remove(name);
+        command.env_remove(name);
     }
-    cargo
+    command
 }
 
 /// Runs a command to its end.

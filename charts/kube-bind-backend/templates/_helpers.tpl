@@ -84,6 +84,12 @@ https://{{ $host }}
 {{- if and (eq $b.oidc.type "embedded") $b.oidc.issuerUrl (not (hasSuffix "/oidc" (trimSuffix "/" $b.oidc.issuerUrl))) -}}
 {{- fail (printf "backend.oidc.issuerUrl is %q, but the embedded issuer's ends with /oidc; for an issuer of your own set backend.oidc.type=external" $b.oidc.issuerUrl) -}}
 {{- end -}}
+{{- if and (eq $b.oidc.type "embedded") (not $b.frontendDisabled) (not .Values.development) -}}
+{{- fail "backend.oidc.type=embedded lets everybody in who can reach the backend: set backend.oidc.type=external and an issuer of your own, or development=true for a try" -}}
+{{- end -}}
+{{- if and .Values.rbac.create (not $b.kubeconfig) (not .Values.rbac.exportedKinds) (not .Values.rbac.anyKind) (not .Values.development) -}}
+{{- fail "set rbac.exportedKinds to the kinds that may be exported, or rbac.anyKind=true: the backend then may escalate, which is as good as every right on this cluster" -}}
+{{- end -}}
 {{- range $name, $key := dict "cookieSigningKey" $b.cookieSigningKey "cookieEncryptionKey" $b.cookieEncryptionKey -}}
 {{- if not (regexMatch "^[A-Za-z0-9+/]*={0,2}$" $key) -}}
 {{- fail (printf "backend.%s is not base64; make one with: openssl rand -base64 32" $name) -}}

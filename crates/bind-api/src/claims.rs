@@ -12,6 +12,8 @@
 //! The three parts of a selector are alternatives. The selector alone decides: a label that names an owner selects nothing. A part that makes no
 //! sense selects nothing either and is told by [`Claim::problems`]; the other parts stand.
 
+mod accepted;
+mod barred;
 mod claimable;
 mod labels;
 mod named_object;
@@ -24,6 +26,8 @@ use std::collections::BTreeMap;
 use carrick_go::labels as go;
 use serde_json::Value;
 
+pub use accepted::{Accepted, described, mark};
+pub use barred::{Barred, Guarded};
 pub use claimable::{CLAIMABLE, Claimable};
 pub use labels::LabelSelectorError;
 pub use named_object::NamedObject;

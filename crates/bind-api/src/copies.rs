@@ -54,6 +54,11 @@ pub fn labelled_owner(object: &Value) -> Option<Owner> {
     object["metadata"]["labels"][OWNER_LABEL].as_str().and_then(Owner::of_label)
 }
 
+/// Whether an object of the consumer says what the provider wanted it to say: a mirror, or one that was adopted and still has the mark of that.
+pub fn came_from_provider(object: &Value) -> bool {
+    labelled_owner(object) == Some(Owner::Provider) || annotation(object, ADOPTED_ANNOTATION).is_some()
+}
+
 /// The copy on the provider of a consumer's object, without its status.
 pub fn for_provider(source: &Value, at: &ObjectKey, contract: &str, owner: Option<&OwnerReference>) -> Value {
     let mut copy = stripped(source, at);

@@ -37,13 +37,29 @@ pub const IDENTITY_ANNOTATION: &str = "backend.kube-bind.io/identity";
 pub const LEGACY_IDENTITY_ANNOTATION: &str = "example-backend.kube-bind.io/identity";
 /// Annotation of a contract namespace and of its ClusterBinding: who asked for the contract.
 pub const AUTHOR_ANNOTATION: &str = "backend.kube-bind.io/author";
+/// Annotation of a contract namespace that a BindableResourcesRequest has founded (ours): `<namespace of the request>/<uid of that namespace>`. What a
+/// request says about its author anybody can write; from where it came nobody can.
+pub const REQUESTED_FROM_ANNOTATION: &str = "backend.kube-bind.io/requested-from";
+/// Annotation of a contract namespace (ours): the templates that were ordered, with commas between them; `*` for whatever is offered. Requests get
+/// what one of them has. Without it requests get whatever is offered.
+pub const ORDERED_TEMPLATES_ANNOTATION: &str = "backend.kube-bind.io/templates";
 /// Annotation of a ClusterBinding: what people call the consumer.
 pub const CLUSTER_PRETTY_NAME_ANNOTATION: &str = "backend.kube-bind.io/cluster-pretty-name";
 /// Annotation of a template that was made from an APIBinding of kcp: which one.
 pub const OWNER_BINDING_ANNOTATION: &str = "apibindingtemplate.kube-bind.io/owner-binding";
 
+/// Annotation of an APIServiceBinding (ours): the URL of the provider's conversion webhook that the consumer's API server may call. It would be
+/// sent every object of the API, so a provider alone does not decide it.
+pub const CONVERSION_WEBHOOK_ANNOTATION: &str = "kube-bind.io/conversion-webhook";
 /// Annotation of an APIServiceBinding (ours, `true`): its copies stay on the provider when it is deleted.
 pub const KEEP_COPIES_ANNOTATION: &str = "kube-bind.io/keep-copies";
+
+/// Annotation of an APIServiceBinding, or of the APIServiceBindingBundle that it belongs to (ours): the claims that are accepted, by resource or by
+/// what [`crate::claims::mark`] makes of one, with commas between them.
+pub const ACCEPTED_CLAIMS_ANNOTATION: &str = "kube-bind.io/accepted-claims";
+/// Label of a consumer's namespace (ours): providers may write claimed objects into it even if nobody uses their API there. The value is the contract
+/// namespace of the one that may, or `true` for all.
+pub const PROVIDER_WRITES_LABEL: &str = "kube-bind.io/provider-writes";
 
 /// Finalizer of consumers' objects: the copy goes first. There is no hyphen in it.
 pub const SYNCER_FINALIZER: &str = "kubebind.io/syncer";

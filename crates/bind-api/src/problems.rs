@@ -211,6 +211,17 @@ problems! {
             /// What it is, and the way out.
             problem,
         },
+        /// The provider claims what nobody here has accepted (ours).
+        ClaimsNotAccepted(PERMISSION_CLAIM, "ClaimsNotAccepted", Warning,
+            "the provider claims {claims}, and nothing of that is read or written before somebody accepts it: \
+             kubectl annotate apiservicebinding {binding} --overwrite kube-bind.io/accepted-claims={marks}") {
+            /// What it claims.
+            claims,
+            /// The binding.
+            binding,
+            /// What accepts all claims of the binding.
+            marks,
+        },
         /// A claim cannot be followed (ours).
         ClaimInvalid(PERMISSION_CLAIM, "InvalidPermissionClaim", Error, "claim on {resource} is not followed: {problem}") {
             /// The claimed resource.
@@ -324,6 +335,16 @@ problems! {
             /// What would break.
             change,
         },
+        /// Consumers cannot be kept apart, so they may not write (ours).
+        WritesRefused(PROVIDER_IN_SYNC, "PolicyMissing", Error,
+            "nobody may write {schema}, which is cluster-scoped, because the ValidatingAdmissionPolicy that keeps consumers apart cannot be written: \
+             {problem}; give the backend that right (in kcp: claim validatingadmissionpolicies and validatingadmissionpolicybindings in the APIExport \
+             kube-bind.io, and accept that in the workspace), or use isolation namespaced") {
+            /// Its name.
+            schema,
+            /// What the server said.
+            problem,
+        },
         /// There is no binding for it.
         BindingNotFound(CONNECTED, "APIServiceBindingNotFound", Info,
             "no APIServiceBinding {binding} on the consumer") {
@@ -376,6 +397,14 @@ problems! {
             namespace,
             /// What is wrong with it.
             problem,
+        },
+        /// Something is asked for that no ordered template has (ours).
+        NotOrdered(EXPORTS_READY, "NotOrdered", Error,
+            "{what} is part of no template that was ordered ({templates}); order one that has it, with kubectl bind or a BindableResourcesRequest") {
+            /// What is asked for.
+            what,
+            /// What was ordered.
+            templates,
         },
         /// There is an export of that name with other content (ours).
         OtherExport(EXPORTS_READY, "OtherExport", Error,

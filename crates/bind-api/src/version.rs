@@ -13,17 +13,31 @@ pub const SPOKEN: &str = "v0.8.1";
 /// The oldest version of kube-bind that understands this API; kube-bind's own clients refuse older backends.
 pub const OLDEST: &str = "v0.6.0";
 
-/// How a program of ours names itself to those of kube-bind: its own version, and the one that it speaks.
+/// What stands before the version of a program of ours.
+const OWN_MARK: &str = "+carrick-";
+
+/// How a program of ours names itself to those of kube-bind: the version that it speaks, which they compare, and its own.
 ///
 /// ```
 /// use carrick_bind_api::version;
 ///
 /// let shown = version::spoken_by("v0.1.0");
-/// assert_eq!(shown, "v0.1.0+kube-bind-v0.8.1");
+/// assert_eq!(shown, "v0.8.1+carrick-v0.1.0");
 /// assert_eq!(version::of_program(&shown).unwrap(), version::SPOKEN);
 /// ```
 pub fn spoken_by(program: &str) -> String {
-    format!("{program}{MARK}{SPOKEN}")
+    format!("{SPOKEN}{OWN_MARK}{program}")
+}
+
+/// Whether a backend is of a kube-bind that is too old. One that was built without a version is of today.
+///
+/// ```
+/// use carrick_bind_api::version::is_too_old;
+///
+/// assert!(is_too_old("v0.5.9") && !is_too_old("v0.6.0") && !is_too_old("v0.0.0") && !is_too_old("v0.0.0-master+$Format$"));
+/// ```
+pub fn is_too_old(version: &str) -> bool {
+    !version.trim_start_matches('v').starts_with("0.0.0") && is_older(version, OLDEST)
 }
 
 /// The version of kube-bind in the version of a program: `v0.8.1` in `v1.34.0+kube-bind-v0.8.1`, and otherwise the version itself.
@@ -37,6 +51,7 @@ pub fn spoken_by(program: &str) -> String {
 /// ```
 pub fn of_program(text: &str) -> Result<&str, ClusterBindingProblem> {
     let version = text.split_once(MARK).map_or(text, |(_, version)| version);
+    let version = version.split_once(OWN_MARK).map_or(version, |(spoken, _)| spoken);
     let strict = version.strip_prefix('v').unwrap_or(version);
     match Version::parse_strict(strict) {
         Ok(_) => Ok(version),

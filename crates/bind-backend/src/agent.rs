@@ -68,8 +68,12 @@ pub async fn lead(config: &BackendConfig, clusters: &Clusters, stop: &Cancellati
         election = election.duration(duration);
     }
     let leadership = tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        leadership = election.acquire(&report) => leadership,
+        () = stop.cancelled() => None,
+        leadership = election.acquire(&report) => Some(leadership),
+    };
+    let Some(leadership) = leadership else {
+        election.release().await;
+        return Ok(());
     };
     // When it is lost, everything ends: another process may begin any moment.
     election.hold_while(&leadership, &report, serve(config, clusters, stop)).await?;

@@ -21,6 +21,7 @@ pub mod kubeconfig;
 pub mod namespaces;
 pub mod objects;
 pub mod offers;
+pub mod ordered;
 pub mod plan;
 pub mod request;
 pub mod requests;

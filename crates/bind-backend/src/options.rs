@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
 use crate::decide::roles::Subject;
-use crate::decide::terms::{Address, Logins, Terms};
+use crate::decide::terms::{Address, Logins, MOST_NAMESPACES, Terms};
 use crate::http::{HttpConfig, HttpOptions};
 
 /// Lets other clusters bind the APIs of this one: hands out credentials, exports APIs, assigns namespaces and keeps consumers apart.
@@ -33,6 +33,9 @@ pub struct Options {
     /// Prefix of the names of contract namespaces
     #[arg(long, value_name = "PREFIX", default_value = "cluster-", value_parser = prefix)]
     namespace_prefix: String,
+    /// How many namespaces of the provider one contract may have
+    #[arg(long, value_name = "NUMBER", default_value_t = MOST_NAMESPACES)]
+    max_namespaces_per_contract: usize,
     /// What consumers are told that the provider is called
     #[arg(long, value_name = "NAME", default_value = "Backend")]
     pretty_name: String,
@@ -45,7 +48,7 @@ pub struct Options {
         value_name = "MODE",
         default_value = "prefixed",
         alias = "cluster-scoped-isolation",
-        ignore_case = true
+        value_parser = isolation_mode
     )]
     isolation: IsolationMode,
     /// Where consumers reach this cluster, if not where the kubeconfig says
@@ -142,6 +145,15 @@ enum IsolationMode {
     None,
 }
 
+/// Charts of kube-bind pass an empty value for the default.
+fn isolation_mode(text: &str) -> Result<IsolationMode, String> {
+    if text.is_empty() {
+        return Ok(IsolationMode::Prefixed);
+    }
+    IsolationMode::from_str(text, true)
+        .map_err(|_| format!("{text:?} is none of prefixed, namespaced and none; empty means prefixed"))
+}
+
 /// Which clusters are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ClusterProvider {
@@ -183,7 +195,7 @@ impl Options {
         });
         let kcp = self.serves_kcp();
         Ok(BackendConfig {
-            terms: self.terms(server.url(), kcp)?,
+            terms: self.terms(server.url(), server.authority(), kcp)?,
             source: self.schema_source,
             slice: kcp.then(|| self.apiexport_endpoint_slice_name.clone()),
             ignored_bindings: self.apibinding_ignore_prefixes.clone(),
@@ -202,7 +214,7 @@ impl Options {
             own_namespace: self.lease_namespace.clone().unwrap_or_else(|| roles.namespace.clone()),
             lease_name: self.lease_name.clone(),
         };
-        Ok((subject, self.terms("", false)?))
+        Ok((subject, self.terms("", None, false)?))
     }
 
     /// What the HTTP front is told, given the environment; nothing if there is to be none.
@@ -230,7 +242,8 @@ impl Options {
 
     /// Where the backend itself reaches its workspace.
     pub fn own_address(&self) -> Result<Address, OptionsError> {
-        Ok(self.terms(self.server()?.url(), false)?.address)
+        let server = self.server()?;
+        Ok(self.terms(server.url(), server.authority(), false)?.address)
     }
 
     /// The namespace of the backend's own account.
@@ -243,7 +256,9 @@ impl Options {
         self.multicluster_runtime_provider == ClusterProvider::Kcp
     }
 
-    fn terms(&self, url: &str, kcp: bool) -> Result<Terms, OptionsError> {
+    /// The authority of consumers' kubeconfigs is the one that was given, else the one that the backend itself trusts: the one that comes with the
+    /// token of an account is, on kcp, that of another address.
+    fn terms(&self, url: &str, own: Option<&str>, kcp: bool) -> Result<Terms, OptionsError> {
         let authority = self.external_ca_file.as_ref().map(|path| {
             let failed = |problem: String| OptionsError::AuthorityFile { path: path.clone(), problem };
             let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
@@ -273,12 +288,14 @@ impl Options {
             },
             address: Address {
                 server,
-                authority: authority.transpose()?,
+                authority_given: authority.is_some(),
+                authority: authority.transpose()?.or_else(|| own.map(str::to_owned)),
                 server_name: self.external_server_name.clone(),
             },
             cluster_wide_claims: self.allow_cluster_wide_claims,
             logins: self.logins(),
             workspace: None,
+            most_namespaces: self.max_namespaces_per_contract,
         })
     }
 }
@@ -324,11 +341,14 @@ mod tests {
 
     #[test]
     fn flags_are_those_of_kube_bind_and_wrong_words_are_refused() {
-        let terms = |args: &[&str], kcp| parse(args).unwrap().terms("https://host:6443/clusters/root:a", kcp).unwrap();
+        let terms = |args: &[&str], kcp| {
+            parse(args).unwrap().terms("https://host:6443/clusters/root:a", Some("OWN"), kcp).unwrap()
+        };
         let plain = terms(&[], false);
         assert_eq!((plain.namespace_prefix.as_str(), plain.pretty_name.as_str()), ("cluster-", "Backend"));
         assert_eq!((plain.informer_scope, plain.isolation), (InformerScope::Namespaced, Isolation::Prefixed));
         assert_eq!(plain.address.server, "https://host:6443/clusters/root:a");
+        assert_eq!((plain.address.authority.as_deref(), plain.address.authority_given), (Some("OWN"), false));
         let other = terms(
             &[
                 "--isolation=None",
@@ -342,6 +362,7 @@ mod tests {
         assert_eq!((other.informer_scope, other.isolation), (InformerScope::Cluster, Isolation::None));
         assert_eq!(other.address.server, "https://host:6443");
         assert_eq!(terms(&["--cluster-scoped-isolation", "Namespaced"], false).isolation, Isolation::Namespaced);
+        assert_eq!(terms(&["--isolation="], false).isolation, Isolation::Prefixed);
         for wrong in [
             "--isolation=prefix",
             "--consumer-scope=all",

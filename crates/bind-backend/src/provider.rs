@@ -49,6 +49,8 @@ pub struct BindOrder {
     pub pretty_name: String,
     /// Issuer and subject of who asks.
     pub author: String,
+    /// The subject alone, by which kube-bind's backend knows authors.
+    pub subject: String,
     /// In the UI flow the backend itself writes the export request.
     pub request_export: bool,
 }

@@ -17,7 +17,7 @@
 //!
 //! # Differences from cel-go as kcp's api-syncagent uses it, for mutations
 //!
-//! Of the 95 recorded cases 72 agree. The other 23 differ on purpose, and are listed in `tests/vectors.rs`:
+//! Of the 95 recorded cases 72 agree. The other 23 differ on purpose, and are listed in `tests/it/vectors.rs`:
 //!
 //! - 17 results that the reference garbles: null (2 cases), lists (10) and maps (3) and types (2) are written as what
 //!   they are, an array, an object, the name of the type. The reference writes `0`, `{"Adapter":{}}` and `{}`. In the

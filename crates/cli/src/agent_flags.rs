@@ -6,8 +6,10 @@
 pub mod deployment;
 mod file;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use carrick_syncagent::options::Options;
 use clap::Parser;
 
@@ -62,13 +64,32 @@ pub struct Identified {
     pub options: Options,
     /// Whether its name was given, and not derived from the slice.
     pub is_named: bool,
+    /// The Deployment that its flags were taken from.
+    pub deployment: Option<String>,
     /// Where its kubeconfig for kcp was read from, if that is no file that was given.
     pub login: FixLogin,
     /// The kubeconfig that was read from a Secret, as long as it is needed.
     _kubeconfig: Option<Temporary>,
 }
 
+impl Identified {
+    /// The slice that the agent serves, or the export that it is named after.
+    pub fn slice(&self) -> &str {
+        match self.options.apiexportendpointslice_ref.as_str() {
+            "" => &self.options.apiexport_ref,
+            slice => slice,
+        }
+    }
+}
+
 impl AgentFlags {
+    /// These flags, or the Deployment of an agent on the service cluster if nothing says which one is meant. May ask.
+    pub async fn resolved(&self) -> anyhow::Result<Self> {
+        let from_deployment =
+            if self.names_none() { Some(self.look_for().await?) } else { self.from_deployment.clone() };
+        Ok(Self { from_deployment, ..self.clone() })
+    }
+
     /// The agent, with its flags from wherever they are.
     pub async fn identify(&self) -> anyhow::Result<Identified> {
         let mut flags = Vec::new();
@@ -92,7 +113,44 @@ impl AgentFlags {
         }
         let is_named = !options.agent_name.is_empty() || self.from_deployment.is_some();
         let options = options.complete().map_err(|problems| anyhow::anyhow!("{problems}{}", self.hint()))?;
-        Ok(Identified { options, is_named, login, _kubeconfig: kubeconfig })
+        let deployment = self.from_deployment.clone();
+        Ok(Identified { options, is_named, deployment, login, _kubeconfig: kubeconfig })
+    }
+
+    /// The same where nothing of the agent's own is read or written, so that its namespace does not matter.
+    pub async fn identify_export(&self) -> anyhow::Result<Identified> {
+        let mut flags = self.resolved().await?;
+        if flags.from_deployment.is_none() && flags.config.is_none() && flags.namespace.is_empty() {
+            "default".clone_into(&mut flags.namespace);
+        }
+        flags.identify().await
+    }
+
+    /// Whether nothing says which agent is meant.
+    fn names_none(&self) -> bool {
+        let texts = [&self.kcp_kubeconfig, &self.apiexportendpointslice_ref, &self.agent_name, &self.namespace];
+        self.from_deployment.is_none() && self.config.is_none() && texts.iter().all(|text| text.is_empty())
+    }
+
+    /// The one Deployment of an agent on the service cluster, or the one that somebody chooses.
+    async fn look_for(&self) -> anyhow::Result<String> {
+        let found = deployment::all(&self.kubeconfig).await.context(
+            "no flag says which agent is meant, such as --kcp-kubeconfig and --apiexportendpointslice-ref, and none can be \
+             looked for",
+        )?;
+        let chosen = match found.as_slice() {
+            [] => anyhow::bail!(
+                "no Deployment of an agent was found on the service cluster, so say which agent is meant, with \
+                 --kcp-kubeconfig, --apiexportendpointslice-ref and --namespace; another cluster is chosen with --kubeconfig"
+            ),
+            [one] => one.name.clone(),
+            several => choose(several)?,
+        };
+        let kubeconfig =
+            if self.kubeconfig.is_empty() { String::new() } else { format!("--kubeconfig {} ", self.kubeconfig) };
+        // Standard output is for the answer.
+        eprintln!("# {kubeconfig}--from-deployment {chosen}");
+        Ok(chosen)
     }
 
     /// What was given on the command line.
@@ -123,46 +181,22 @@ impl AgentFlags {
     }
 }
 
+/// Lets somebody choose between agents; an error that names them if nobody can be asked.
+fn choose(agents: &[deployment::Agent]) -> anyhow::Result<String> {
+    let lines =
+        agents.iter().enumerate().map(|(at, agent)| format!("  {}  {}, for {}", at + 1, agent.name, agent.slice));
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    if !std::io::stdin().is_terminal() {
+        anyhow::bail!("there are several agents; say which one is meant, with --from-deployment:\n{lines}");
+    }
+    eprint!("There are several agents:\n{lines}\nWhich one? ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let chosen = number.and_then(|at| agents.get(at));
+    chosen.map(|agent| agent.name.clone()).ok_or_else(|| anyhow::anyhow!("{:?} is none of them", answer.trim()))
+}
+
 fn parse(flags: impl Iterator<Item = String>) -> anyhow::Result<Options> {
     Ok(Options::try_parse_from(std::iter::once("api-syncagent".to_owned()).chain(flags))?)
-}
-
-/// The same, where they are not always needed, and where only the servers and the export matter.
-#[derive(Debug, clap::Args)]
-pub struct OptionalAgentFlags {
-    /// Kubeconfig of the service cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
-    kubeconfig: String,
-    /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice
-    #[arg(long, value_name = "FILE")]
-    kcp_kubeconfig: Option<String>,
-    /// Name of the APIExportEndpointSlice in kcp
-    #[arg(long, value_name = "NAME")]
-    apiexportendpointslice_ref: Option<String>,
-    /// Label selector for PublishedResources; empty means all of them
-    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
-    published_resource_selector: String,
-    /// Address to use instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
-    #[arg(long, value_name = "OVERRIDES")]
-    apiexport_hostport_override: Vec<String>,
-}
-
-impl OptionalAgentFlags {
-    /// The options of an agent started with these flags.
-    pub fn options(&self) -> anyhow::Result<Options> {
-        let wanted = |value: &Option<String>, flag: &str| {
-            value.clone().ok_or_else(|| anyhow::anyhow!("{flag} is needed to find the APIExport"))
-        };
-        let flags = AgentFlags {
-            kubeconfig: self.kubeconfig.clone(),
-            kcp_kubeconfig: wanted(&self.kcp_kubeconfig, "--kcp-kubeconfig")?,
-            apiexportendpointslice_ref: wanted(&self.apiexportendpointslice_ref, "--apiexportendpointslice-ref")?,
-            // Nothing of the agent's own is read or written.
-            namespace: "default".to_owned(),
-            published_resource_selector: self.published_resource_selector.clone(),
-            apiexport_hostport_override: self.apiexport_hostport_override.clone(),
-            ..AgentFlags::default()
-        };
-        parse(flags.given())?.complete().map_err(|problems| anyhow::anyhow!("{problems}"))
-    }
 }

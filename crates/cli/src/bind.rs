@@ -49,10 +49,10 @@ struct DemoArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick bind demo                 both stories; exit code 0 if every step succeeded
-  carrick bind demo --provider      a plain cluster offers its service to workspaces of kcp
-  carrick bind demo --consumer      a workload cluster shows what its account in kcp has
-  carrick bind demo --verbose       with the logs of servers, backend and konnector on stderr";
+  carrick bind demo                both stories; exit code 0 if all went well
+  carrick bind demo --provider     a cluster offers its service to workspaces
+  carrick bind demo --consumer     a cluster shows what its account in kcp has
+  carrick bind demo --verbose      with all logs on stderr";
 
 /// Runs a command; the exit code says whether all of it was observed.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {

@@ -48,7 +48,9 @@ Examples:
   kubectl -n kcp-system port-forward deployment/storage-api-syncagent 8086 &
   kubectl -n kcp-system port-forward deployment/queues-api-syncagent 8087:8086 &
   carrick dashboard :8086 :8087
-  kubectl create token dashboard-viewer >token; carrick dashboard --token-file token https://storage.example.com https://queues.example.com";
+  kubectl create token dashboard-viewer >token
+  carrick dashboard --token-file token \\
+    https://storage.example.com https://queues.example.com";
 
 /// Serves the page until stopped.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {

@@ -44,10 +44,10 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick demo                              the whole story; exit code 0 if every step succeeded
-  carrick demo --verbose                    with the logs of servers and agent on stderr
-  carrick demo --keep                       leaves it running and prints kubectl commands to paste
-  carrick demo --keep --data-dir ./demo     with the kubeconfigs in ./demo";
+  carrick demo                            exit code 0 if every step succeeded
+  carrick demo --verbose                  with all logs on stderr
+  carrick demo --keep                     leaves it running, to use with kubectl
+  carrick demo --keep --data-dir ./demo   with the kubeconfigs in ./demo";
 
 /// Runs the demo; the exit code says whether every step was observed.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {

@@ -67,12 +67,16 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick dev --crd crd.yaml                                                      offered as it is
-  carrick dev --crd crd.yaml --published-resource pr.yaml
-  carrick dev --crd crd.yaml --published-resource pr.yaml --object sample.yaml    with a first order
-  carrick dev --crd config/crd/bases --published-resource publish --object samples    folders: all *.yaml, *.yml, *.json in them
-  carrick dev --crd crd.yaml --published-resource pr.yaml --service-kubeconfig ~/.kube/config    on a cluster of yours
-  carrick dev --crd crd.yaml --published-resource pr.yaml --data-dir ./dev    with the kubeconfigs in ./dev
+  carrick dev --crd crd.yaml
+      offered as it is
+  carrick dev --crd crd.yaml --published-resource pr.yaml --object sample.yaml
+      by rules of yours, and with a first order
+  carrick dev --crd config/crd/bases --published-resource publish
+      folders: all *.yaml, *.yml, *.json in them
+  carrick dev --crd crd.yaml --service-kubeconfig ~/.kube/config
+      on a cluster of yours
+  carrick dev --crd crd.yaml --data-dir ./dev
+      with the kubeconfigs in ./dev
 
 Kubeconfigs:
   consumer.kubeconfig   the consumer's workspace root:consumer, as its owner

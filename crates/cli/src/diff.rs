@@ -9,7 +9,7 @@ use carrick_syncagent::evolve::Evolution;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::agent_flags::OptionalAgentFlags;
+use crate::agent_flags::AgentFlags;
 use crate::logs;
 use crate::ui::{print, print_json, telling};
 
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(value_name = "NEW")]
     new: Option<String>,
     #[command(flatten)]
-    agent: OptionalAgentFlags,
+    agent: AgentFlags,
     /// Only these PublishedResources, instead of files
     #[arg(long, value_name = "NAME", conflicts_with = "old")]
     published_resource: Vec<String>,
@@ -55,8 +55,9 @@ const EXAMPLES: &str = "\
 Examples:
   carrick diff old.yaml new.yaml
   git show main:crds.yaml | carrick diff - crds.yaml -o markdown
-  carrick diff --live --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
-      what consumers would get if the CRDs of today were exported, and which of their objects would be refused";
+  carrick diff --live
+      what consumers would get if the CRDs of today were exported, and which of
+      their objects would be refused; the agent is found by its Deployment";
 
 /// What was compared, and what came out.
 pub struct Compared {
@@ -101,7 +102,8 @@ fn gone(old: &Definition) -> Report {
 }
 
 async fn exported(args: &Args) -> anyhow::Result<Vec<Compared>> {
-    let config = args.agent.options()?.into_config()?;
+    let agent = args.agent.identify_export().await?;
+    let config = agent.options.clone().into_config()?;
     telling("reading what is exported", async |doing| {
         let evolution = Evolution::connect(&config).await?;
         let all = args.published_resource.is_empty();

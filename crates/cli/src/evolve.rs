@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use carrick_syncagent::evolve::{Evolution, Evolved};
 use serde_json::json;
 
-use crate::agent_flags::OptionalAgentFlags;
+use crate::agent_flags::AgentFlags;
 use crate::diff::{Compared, text, value};
 use crate::logs;
-use crate::ui::{Output, confirmed, print, print_json, waiting};
+use crate::ui::{Output, confirmed, print, print_error, print_json, waiting};
 
 /// Export a schema that is held back, after showing what it changes.
 ///
@@ -21,7 +21,7 @@ pub struct ApproveArgs {
     #[arg(value_name = "PUBLISHED_RESOURCE")]
     name: String,
     #[command(flatten)]
-    agent: OptionalAgentFlags,
+    agent: AgentFlags,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -44,7 +44,7 @@ pub struct RollbackArgs {
     #[arg(long, value_name = "SCHEMA")]
     to: Option<String>,
     #[command(flatten)]
-    agent: OptionalAgentFlags,
+    agent: AgentFlags,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -55,20 +55,21 @@ pub struct RollbackArgs {
 
 const APPROVE: &str = "\
 Examples:
-  carrick approve buckets --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
-      shows what changes, and asks
+  carrick approve buckets
+      shows what changes, and asks; the agent is found by its Deployment
   carrick approve buckets --yes -o json … | jq .class";
 
 const ROLLBACK: &str = "\
 Examples:
-  carrick rollback buckets --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
-      shows what changes, and asks
+  carrick rollback buckets
+      shows what changes, and asks; the agent is found by its Deployment
   carrick rollback buckets --to v1a2b3c4.buckets.example.com --yes …";
 
 /// Approves the schema that is held back.
 pub async fn approve(args: ApproveArgs, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let config = args.agent.options()?.into_config()?;
+    let agent = args.agent.identify_export().await?;
+    let config = agent.options.clone().into_config()?;
     let (evolution, step) = waiting(
         "trying the schema on what consumers have",
         Box::pin(async {
@@ -92,7 +93,8 @@ pub async fn approve(args: ApproveArgs, verbose: bool) -> anyhow::Result<ExitCod
 /// Goes back to the schema before.
 pub async fn roll_back(args: RollbackArgs, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let config = args.agent.options()?.into_config()?;
+    let agent = args.agent.identify_export().await?;
+    let config = agent.options.clone().into_config()?;
     let (evolution, evolved, step) = waiting(
         "trying the schema on what consumers have",
         Box::pin(async {
@@ -115,7 +117,9 @@ pub async fn roll_back(args: RollbackArgs, verbose: bool) -> anyhow::Result<Exit
     } else {
         format!("schemaUpdates of PublishedResource {} is Manual now, so that the CRD does not undo this.\n", args.name)
     };
-    step.tell(args.output, |after| format!("{manual}A running agent exports {after} within moments."))?;
+    let kept =
+        "Copies keep what orders have in fields that it does not know, until their consumers change these orders.";
+    step.tell(args.output, |after| format!("{manual}A running agent exports {after} within moments. {kept}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -147,7 +151,7 @@ impl Step {
         match output {
             Output::Text => print(&text(&self.compared)),
             // Whoever is asked has to know what about; standard output is for the answer.
-            Output::Json if !yes => eprint!("{}", text(&self.compared)),
+            Output::Json if !yes => print_error(&text(&self.compared)),
             Output::Json => {}
         }
         let question = format!("Export {} instead of {}?", self.evolved.computed, self.evolved.exported);

@@ -39,19 +39,23 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick explain --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig \\
-    --apiexportendpointslice-ref example.com --namespace kcp-system
+  carrick explain
       everything: schemas, the APIExport, every object
+  carrick explain buckets --workspace root:orgs:acme --object default/my-bucket
+      why has this object of a consumer not arrived?
   carrick explain --from-deployment kcp-system/api-syncagent
-      the same, with the flags and the kubeconfig of an agent that runs in the cluster
-  carrick explain buckets --workspace root:orgs:acme --object default/my-bucket --kcp-kubeconfig …
-      why has this object of a consumer not arrived?";
+      one of several agents on the cluster
+  carrick explain --kubeconfig service.kubeconfig \\
+    --kcp-kubeconfig kcp.kubeconfig \\
+    --apiexportendpointslice-ref example.com --namespace kcp-system
+      an agent that runs elsewhere, or not yet";
 
 /// Prints the report.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
+    let flags = args.agent.resolved().await?;
     let report = telling("looking for the agent", async |doing| {
-        let agent = args.agent.identify().await?;
+        let agent = flags.identify().await?;
         let config = agent.options.clone().into_config()?;
         let question = Question {
             as_keeper: !agent.is_named,

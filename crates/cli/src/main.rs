@@ -12,6 +12,8 @@
 //!        ├─ shell   completions and man pages
 //!        ├─ plane   serves an embedded kcp and a service cluster until stopped
 //!        ├─ provider sets up a provider in kcp: workspace, export, rights, the agent's login
+//!        ├─ release lets go what is held under the name of an agent that is no more
+//!        ├─ restore shows and frees what is held after a server was restored from a backup
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
 //!        ├─ withdraw takes a kind out of the export, on a date
@@ -21,6 +23,8 @@
 
 mod agent_flags;
 mod bind;
+#[cfg(test)]
+mod commands_page;
 mod dashboard;
 mod demo;
 mod dev;
@@ -30,21 +34,27 @@ mod embedded;
 mod evolve;
 mod explain;
 mod init;
+mod kinds;
 mod kubeconfig;
 mod logs;
 mod plane;
 mod provider;
+mod release;
+mod restore;
 mod shell;
 mod signals;
 mod toolkit;
 mod top;
+mod trace;
 mod ui;
 mod withdraw;
 mod workspaces;
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use console::style;
 
 /// Carrick joins a kcp control plane, where consumers order services, to the clusters where providers run them.
 #[derive(Debug, Parser)]
@@ -59,20 +69,43 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick demo                          see one service delivered, from order to clean-up
-  carrick demo --keep                   the same, and leave it running to look at with kubectl
-  carrick bind demo                     how kube-bind joins clusters and kcp
-  carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
-  carrick dev --crd buckets.yaml        your API, published and ordered, again at every change of the file
-  carrick init --crd buckets.yaml       files that offer a kind in kcp, ready to apply
-  carrick provider up --help            all of it created in kcp and on your cluster, and checked
-  carrick doctor --help                 what keeps the agent from working, and how to put it right
-  carrick diff old.yaml new.yaml        what a changed CRD does to those who use it
-  carrick explain --help                what would the agent do with an object, and why
-  carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
-                                        try a rule before publishing it
+  carrick demo                      one service delivered, from order to clean-up
+  carrick dev --crd buckets.yaml    your API, again at every change of the file
+  carrick init --crd buckets.yaml   files that offer a kind in kcp
+  carrick provider up --help        the same, created on both sides and checked
+  carrick doctor                    what keeps the agent from working
+  carrick explain                   what the agent does with each order, and why
+  carrick diff old.yaml new.yaml    what a changed CRD does to those who use it
 
-carrick is for development and tests; production runs on real kcp and Kubernetes with api-syncagent.";
+The agent itself is api-syncagent. carrick sets it up, looks after it, and brings
+an embedded kcp and Kubernetes for laptops and tests.";
+
+/// The commands by what people want to do.
+const TASKS: [(&str, &[&str]); 5] = [
+    ("See it, and develop an API", &["demo", "dev", "plane", "toolkit"]),
+    ("Offer a kind, change it, take it back", &["init", "provider", "diff", "approve", "rollback", "withdraw"]),
+    ("Look after an agent", &["doctor", "explain", "trace", "top", "dashboard", "restore", "release"]),
+    ("Join clusters by kube-bind", &["bind"]),
+    ("Your shell", &["completions", "man"]),
+];
+
+/// The command line, with its commands by task.
+fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut listed = String::new();
+    for (task, names) in TASKS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(listed, "{}:", style(task).underlined().bold());
+        for name in names {
+            let about = command.find_subcommand(name).and_then(|found| found.get_about().cloned()).unwrap_or_default();
+            let _ = writeln!(listed, "  {} {about}", style(format!("{name:<11}")).bold());
+        }
+        listed.push('\n');
+    }
+    let template =
+        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listed}Options:\n{{options}}{{after-help}}");
+    command.help_template(template)
+}
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -89,14 +122,17 @@ enum Command {
     Man(shell::ManArgs),
     Plane(plane::Args),
     Provider(provider::Args),
+    Release(release::Args),
+    Restore(restore::Args),
     Rollback(evolve::RollbackArgs),
     Toolkit(toolkit::Args),
     Top(top::Args),
+    Trace(trace::Args),
     Withdraw(withdraw::Args),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     let verbose = cli.verbose;
     match cli.command {
         Command::Demo(args) => wait(demo::run(args, verbose)),
@@ -110,11 +146,14 @@ fn main() -> ExitCode {
         Command::Init(args) => wait(init::run(args, verbose)),
         Command::Plane(args) => wait(plane::run(args, verbose)),
         Command::Provider(args) => wait(provider::run(args, verbose)),
+        Command::Release(args) => wait(release::run(args, verbose)),
+        Command::Restore(args) => wait(restore::run(args, verbose)),
         Command::Rollback(args) => wait(evolve::roll_back(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => wait(async move { shell::man(&args, Cli::command()) }),
         Command::Top(args) => wait(top::run(args, verbose)),
+        Command::Trace(args) => wait(trace::run(args, verbose)),
         Command::Withdraw(args) => wait(withdraw::run(args, verbose)),
     }
 }
@@ -132,7 +171,7 @@ fn wait(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     match runtime.block_on(command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            ui::print_error(&format!("error: {error:#}\n"));
             ExitCode::FAILURE
         }
     }
@@ -179,6 +218,28 @@ mod tests {
         leaves(&root, "", &mut all);
         assert!(all.len() > 15, "{all:?}");
         all
+    }
+
+    #[test]
+    fn every_command_has_its_task() {
+        let mut listed: Vec<&str> = TASKS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        listed.sort_unstable();
+        let root = Cli::command();
+        let mut all: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+        let help = command().render_help().to_string();
+        assert!(help.contains("Look after an agent") && help.contains("  doctor      Find what"), "{help}");
+    }
+
+    #[test]
+    fn examples_fit_a_terminal_so_that_no_command_is_broken_in_two() {
+        let mut wide = Vec::new();
+        for (name, command) in all() {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            wide.extend(after.lines().filter(|line| line.chars().count() > 80).map(|line| format!("{name}: {line}")));
+        }
+        assert!(wide.is_empty(), "{wide:#?}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use carrick_plane::{Config, Durability, Mode, Plane, PlaneError, User};
 
 use crate::logs::{self, Quiet};
 use crate::signals::StopSignals;
-use crate::ui::{Output, Ui, print};
+use crate::ui::{Output, Ui, print, print_error};
 use crate::{kubeconfig, workspaces};
 use addresses::Addresses;
 
@@ -83,22 +83,40 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   carrick plane --data-dir ./plane
-  carrick plane --data-dir ./plane --port-kcp 0 --port-service 0      on free ports
+  carrick plane --data-dir ./plane --port-kcp 0 --port-service 0
+      on free ports
   carrick plane --data-dir ./plane --provider-workspace root:providers:httpbin
-  carrick plane --data-dir ./plane --shards 3                         kcp's front door on 7443, shards behind it
-  carrick plane --data-dir ./plane --fsync                            loses nothing even without power
-  carrick plane --data-dir ./plane --client-ca ./ca.pem               certificates of your own
-  carrick plane --data-dir ./plane --control                          faults on purpose; with the token of shard-admin or admin:
-    curl -H \"Authorization: Bearer $TOKEN\" -d '{\"match\":{\"verbs\":[\"create\"]},\"effect\":{\"refuse\":{\"code\":503}}}' $FAULTS/faults
-  carrick plane --data-dir ./plane -o json > plane.json &             for scripts: addresses and kubeconfigs in one line
-  carrick plane --as-kcp start --root-directory ./kcp                 in place of `kcp start`
+  carrick plane --data-dir ./plane --shards 3
+      kcp's front door on 7443, shards behind it
+  carrick plane --data-dir ./plane --fsync
+      loses nothing even without power
+  carrick plane --data-dir ./plane --client-ca ./ca.pem
+      certificates of your own
+  carrick plane --data-dir ./plane --control
+      faults on purpose; with the token of shard-admin or admin:
+  curl -H \"Authorization: Bearer $TOKEN\" $FAULTS/faults -d \\
+    '{\"match\":{\"verbs\":[\"create\"]},\"effect\":{\"refuse\":{\"code\":503}}}'
+  carrick plane --data-dir ./plane -o json > plane.json &
+      for scripts: addresses and kubeconfigs in one line
+  carrick plane --as-kcp start --root-directory ./kcp
+      in place of `kcp start`
 
 Files in the data folder:
-  kcp-admin.kubeconfig    kcp, workspace root, as administrator of all workspaces
+  kcp-admin.kubeconfig    kcp, workspace root, as administrator of everything
   shard-admin.kubeconfig  the same, as somebody who passes every check
   service.kubeconfig      the service cluster, as administrator
   provider.kubeconfig     kcp, the provider's workspace, as its administrator
   examples/*.yaml         something to apply";
+
+/// What is said to whoever lets others connect: a plane is no boundary between users.
+pub(super) fn exposure(address: IpAddr) -> Option<String> {
+    (!address.is_loopback()).then(|| {
+        format!(
+            "warning: others can connect to {address}. The embedded plane is for development and tests: it limits nobody, and its tokens in the \
+             data folder are those of administrators; leave --bind-address away to stay on this machine"
+        )
+    })
+}
 
 /// Serves until stopped.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
@@ -106,6 +124,9 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         return Ok(kcp::run(arguments).await);
     }
     logs::init(Quiet::Warnings, verbose);
+    if let Some(warning) = exposure(args.bind_address) {
+        print_error(&format!("{warning}\n"));
+    }
     check_workspace(&args.provider_workspace)?;
     let folder = kubeconfig::folder(args.data_dir.as_deref().unwrap_or(Path::new("")))?;
     let _lock = lock::take(&folder, "--data-dir")?;
@@ -227,6 +248,20 @@ fn token(path: &Path) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_listens_beyond_this_machine_is_warned() {
+        for (address, warned) in [
+            ("127.0.0.1", false),
+            ("127.1.2.3", false),
+            ("::1", false),
+            ("0.0.0.0", true),
+            ("::", true),
+            ("10.0.0.1", true),
+        ] {
+            assert_eq!(exposure(address.parse().unwrap()).is_some(), warned, "{address}");
+        }
+    }
 
     #[test]
     fn only_paths_below_root_are_workspaces() {

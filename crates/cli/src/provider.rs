@@ -4,7 +4,9 @@
 //!  CRDs, PublishedResources ──▶ plan   pure: every object, and where it belongs
 //!                                 ├─ target  creates, changes or deletes one of them
 //!                                 ├─ mesh    what Platform Mesh needs elsewhere
+//!                                 ├─ manifest  the agent's Deployment, where there is no Helm
 //!                                 ├─ login   the agent's kubeconfig, with a token of a ServiceAccount in the workspace
+//!                                 ├─ standing  what is there already: where the Secret leads, whether the agent runs
 //!                                 ├─ undo    takes away what was made, unless somebody uses it
 //!                                 └─ check   the doctor looks at all of it with the agent's eyes
 //! ```
@@ -13,8 +15,10 @@
 
 mod check;
 mod login;
+mod manifest;
 mod mesh;
 mod plan;
+mod standing;
 mod target;
 mod undo;
 
@@ -24,12 +28,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use carrick_client::kube::config::Cluster;
-use carrick_client::{Client, Overrides, Server};
+use carrick_client::{Client, ListOptions, Overrides, Server};
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
 use crate::init::flags::OfferFlags;
-use crate::init::offer::Choices;
+use crate::init::offer::{Choices, label_of};
 use crate::ui::{Done, Failed, Step, Ui};
 use crate::{kubeconfig, logs, withdraw, workspaces};
 use login::Login;
@@ -82,6 +86,12 @@ struct UpArgs {
     /// Address that the agent uses instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
     #[arg(long, value_name = "OVERRIDES")]
     apiexport_hostport_override: Vec<String>,
+    /// Image of the agent, such as registry.example.com/api-syncagent:0.1.0
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// Print the agent's Deployment, for kubectl apply instead of Helm, and do nothing
+    #[arg(long, requires = "image", conflicts_with_all = ["output", "values", "dry_run"])]
+    print_manifests: bool,
     #[command(flatten)]
     mesh: MeshFlags,
     /// File to write the values for the Helm chart to
@@ -93,12 +103,28 @@ struct UpArgs {
     /// Print all objects, and do nothing
     #[arg(short, long, value_enum)]
     output: Option<Output>,
-    /// Take away what this command has made, unless consumers use it
-    #[arg(long, conflicts_with_all = ["dry_run", "output", "values"])]
+    /// Let the agent of this name serve this workspace from now on, although it serves another one; it gets a new token
+    #[arg(long, conflicts_with = "undo")]
+    repoint: bool,
+    #[command(flatten)]
+    undoing: UndoFlags,
+}
+
+/// How to take it all away.
+#[derive(Debug, clap::Args)]
+struct UndoFlags {
+    /// Take away what this command has made, unless consumers use it; asks first
+    #[arg(long, conflicts_with_all = ["output", "values"])]
     undo: bool,
-    /// With --undo: even if consumers have bound the export
+    /// With --undo: even if consumers have bound the export, or the agent was seen a moment ago
     #[arg(long, requires = "undo")]
     force: bool,
+    /// With --undo: do not ask
+    #[arg(short, long, requires = "undo")]
+    yes: bool,
+    /// With --undo: delete what the agent remembers of its orders, too; the name of the APIExport says that you mean it
+    #[arg(long, value_name = "EXPORT", requires = "undo")]
+    delete_state: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -109,11 +135,16 @@ enum Output {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick provider up --kcp-kubeconfig kcp.kubeconfig --kubeconfig service.kubeconfig \\
+  carrick provider up --kcp-kubeconfig kcp.kubeconfig \\
+    --kubeconfig service.kubeconfig \\
     --workspace root:providers:storage --crd buckets.yaml
   carrick provider up … --dry-run       what it would do
   carrick provider up … -o yaml         all objects, to be kept in Git
-  carrick provider up … --undo          takes it all away again";
+  carrick provider up … --print-manifests \\
+    --image registry.example.com/api-syncagent:0.1.0 | kubectl apply -f -
+      the agent, without Helm
+  carrick provider up … --undo          takes it all away again, after asking
+  carrick provider up … --undo --dry-run";
 
 /// Runs a subcommand.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
@@ -133,10 +164,18 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         ui.line(plan.yaml()?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(image) = args.image.as_deref().filter(|_| args.print_manifests) {
+        let deployment = plan.deployment(image, &args.apiexport_hostport_override);
+        ui.line(serde_saphyr::to_string(&deployment)?.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
     let needed = check::needed_here(&args.apiexport_hostport_override).await;
     let setup = Setup::new(&args, plan, needed)?;
-    let ended = if args.undo {
-        undo::undo(&ui, &setup, args.force).await?
+    if !args.undoing.undo && !args.repoint && args.mesh.provider_in.is_none() {
+        setup.refuse_repointing().await?;
+    }
+    let ended = if args.undoing.undo {
+        undo::undo(&ui, &setup, &args.undoing, args.dry_run).await?
     } else if args.dry_run {
         setup.preview(&ui).await?
     } else {
@@ -242,6 +281,24 @@ impl Setup {
         }
     }
 
+    /// The URL of the provider's workspace, from here.
+    fn workspace_url(&self) -> String {
+        login::at_workspace(self.kcp.server.url(), &self.plan.choices.workspace)
+    }
+
+    /// An agent that serves another workspace, perhaps for consumers, is not taken away from them by a mistyped path.
+    async fn refuse_repointing(&self) -> anyhow::Result<()> {
+        let Some(standing) = standing::read(self).await? else { return Ok(()) };
+        if let Some(why) = standing.leads_elsewhere(self).await {
+            anyhow::bail!(
+                "{why}; nothing was changed. For a second agent beside it, choose another name with --agent; to let this \
+                 agent serve the other workspace from now on, and no longer {}, say --repoint",
+                standing.url
+            );
+        }
+        Ok(())
+    }
+
     /// What would be done.
     async fn preview(&self, ui: &Ui) -> anyhow::Result<Result<ExitCode, Failed>> {
         let path = &self.plan.choices.workspace;
@@ -337,7 +394,8 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
     }
     let login = ui
         .step(Step::new("the agent's kubeconfig", "a token, and a Secret that holds it"), async |seen| {
-            let login = Login::make(setup, args.token_duration, args.agent_kcp_server.as_deref(), seen).await?;
+            let login = Login::make(setup, args.token_duration, args.agent_kcp_server.as_deref(), args.repoint, seen);
+            let login = login.await?;
             Ok(Done::new(login.told(&plan.choices.namespace, &plan.secret)).with(login))
         })
         .await?;
@@ -349,8 +407,17 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
         })
         .await?;
     }
+    unlabelled(ui, setup).await;
     ui.heading("Install the agent, or upgrade it");
-    ui.command(&plan.helm(args.offer.kubeconfig.as_deref(), args.values.as_deref(), &args.apiexport_hostport_override));
+    let (overrides, image) = (&args.apiexport_hostport_override, args.image.as_deref());
+    ui.command(&plan.helm(args.offer.kubeconfig.as_deref(), args.values.as_deref(), overrides, image));
+    if image.is_none() {
+        ui.line(
+            "The chart lies in the repository of carrick, and so does a Dockerfile for the agent's image: push one to your \
+             registry, and name it with --image. With --image and --print-manifests this command prints a Deployment for \
+             kubectl apply, without Helm.",
+        );
+    }
     ui.heading(
         "What the doctor says, with the agent's rights in kcp; amber until the agent runs and somebody has bound",
     );
@@ -361,6 +428,28 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
             Err(Failed)
         }
     }
+}
+
+/// Says which PublishedResources no agent with a selector serves: people have made them, perhaps for this one.
+async fn unlabelled(ui: &Ui, setup: &Setup) {
+    let (label, _) = label_of(&setup.plan.export);
+    let (kind, without) = (undo::published_resources(), ListOptions::labels(format!("!{label}")));
+    // Whoever may not list them gets an answer from the doctor.
+    let found = setup.service.client.list(&kind, None, &without).await.unwrap_or_default();
+    let names: Vec<&str> = found.iter().filter_map(|one| one["metadata"]["name"].as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let kubeconfig = setup.kubeconfig.as_ref().map(|file| format!(" --kubeconfig {}", file.display()));
+    ui.heading(
+        "PublishedResources without the label of an export, which this agent does not serve; if they are for it",
+    );
+    ui.command(&format!(
+        "kubectl{} label publishedresource {} {}",
+        kubeconfig.unwrap_or_default(),
+        names.join(" "),
+        setup.plan.selector()
+    ));
 }
 
 /// Where the bindings of consumers can be seen.

@@ -19,7 +19,8 @@ pub struct CompletionsArgs {
 
 const COMPLETIONS: &str = "\
 Examples:
-  source <(carrick completions bash)                                            in this shell
+  source <(carrick completions bash)
+      in this shell
   carrick completions bash > ~/.local/share/bash-completion/completions/carrick
   carrick completions zsh > \"${fpath[1]}/_carrick\"
   carrick completions fish > ~/.config/fish/completions/carrick.fish";

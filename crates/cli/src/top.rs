@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::ensure;
+use carrick_process::printable::{painted, scrub};
 use console::{Key, Term};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -53,7 +54,8 @@ Examples:
   carrick top
   carrick top http://127.0.0.1:8086
   kubectl -n kcp-system port-forward deployment/api-syncagent 8086 & carrick top
-  carrick top https://dashboard.example.com --token-file token --certificate-authority ca.crt
+  carrick top https://dashboard.example.com --token-file token \\
+    --certificate-authority ca.crt
   carrick top -o json | jq '.publishedResources[] | select(.failing)'";
 
 /// Refreshes until stopped.
@@ -81,7 +83,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
             let size = Size { width: Some(width.into()), height: Some(height.into()), colours: colours() };
             let shown = looked.map_or_else(|error| format!("{error:#}\n"), |state| text(&state, size));
             // If the terminal is gone, there is nobody to print for.
-            let _ = out.clear_screen().and_then(|()| out.write_str(&shown));
+            let _ = out.clear_screen().and_then(|()| out.write_str(&painted(&shown)));
             tokio::time::sleep(Duration::from_secs(args.every.max(1))).await;
         };
         tokio::select! {
@@ -101,8 +103,9 @@ async fn look(url: &str, reader: &Reader) -> anyhow::Result<Value> {
     let (status, text) = reader.get(url).await?;
     let advice = "pass --token-file or set CARRICK_DASHBOARD_TOKEN";
     ensure!(status != 401 && status != 403, "{url} asks to log in; {advice}. It says: {}", text.trim_end());
-    let state: Value = serde_json::from_str(&text).unwrap_or_default();
+    let mut state: Value = serde_json::from_str(&text).unwrap_or_default();
     ensure!(status == 200 && state["agent"].is_object(), "{url} answers {status}, but is not a dashboard");
+    scrub(&mut state);
     Ok(state)
 }
 

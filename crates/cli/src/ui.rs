@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use carrick_process::printable::{self, painted};
 use clap::ValueEnum;
 use console::{Term, style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -131,10 +132,10 @@ impl Ui {
         self.colour
     }
 
-    /// Prints one line as it is.
+    /// Prints one line.
     pub fn line(&self, text: impl Display) {
         // If the reader has closed the pipe, there is nobody to print for.
-        let _ = self.out.write_line(&text.to_string());
+        let _ = self.out.write_line(&painted(&text.to_string()));
     }
 
     /// Prints a line in bold, with an empty line before it.
@@ -176,7 +177,7 @@ impl Ui {
                 }
                 return Ok(done.value);
             }
-            Ok(Err(error)) => format!("{error:#}"),
+            Ok(Err(error)) => printable::one_line(&format!("{error:#}")).into_owned(),
             Err(_) => format!("{} (waited {} s)", seen.text(), step.limit.as_secs_f64()),
         };
         let mark = style("✗").red().bold().force_styling(self.colour);
@@ -193,25 +194,39 @@ pub fn colours() -> bool {
     console::colors_enabled() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Prints text as it is.
+/// Prints text. Whatever in it acts on a terminal, other than by colours, is shown instead: much of it was written by others.
 pub fn print(text: &str) {
     // If the reader has closed the pipe, there is nobody to print for.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let _ = std::io::stdout().lock().write_all(painted(text).as_bytes());
 }
 
 /// Prints something for programs.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&(serde_json::to_string_pretty(value)? + "\n"));
+    print(&(printable::json(&serde_json::to_string_pretty(value)?).into_owned() + "\n"));
     Ok(())
+}
+
+/// Prints text for people on standard error, in the same way.
+pub fn print_error(text: &str) {
+    let _ = std::io::stderr().lock().write_all(painted(text).as_bytes());
 }
 
 /// Asks on standard error; an error if nobody can answer.
 pub fn confirmed(question: &str) -> anyhow::Result<bool> {
     anyhow::ensure!(std::io::stdin().is_terminal(), "nobody can be asked here; say --yes to go on");
-    eprint!("{question} [y/N] ");
+    print_error(&format!("{question} [y/N] "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Asks on standard error for a word that nobody types by accident; an error if nobody can answer.
+pub fn typed(word: &str, why: &str) -> anyhow::Result<bool> {
+    anyhow::ensure!(std::io::stdin().is_terminal(), "nobody can be asked here");
+    eprint!("{why}\nType {word} to go on: ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(answer.trim() == word)
 }
 
 /// Waits for something, with a spinner on a terminal's standard error if it takes more than a moment.
@@ -225,7 +240,7 @@ pub struct Doing(ProgressBar);
 impl Doing {
     /// Something else is being done now.
     pub fn now(&self, text: impl Display) {
-        self.0.set_message(text.to_string());
+        self.0.set_message(printable::one_line(&text.to_string()).into_owned());
     }
 }
 

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use carrick_syncagent::withdraw::{Offer, Usage, Withdrawer};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::agent_flags::OptionalAgentFlags;
+use crate::agent_flags::AgentFlags;
 use crate::logs;
-use crate::ui::{Output, confirmed, print, print_json, waiting};
+use crate::ui::{Output, confirmed, print, print_error, print_json, waiting};
 
 /// Withdraw a kind from its consumers, on a date that they know.
 ///
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["at", "after", "message"])]
     undo: bool,
     #[command(flatten)]
-    agent: OptionalAgentFlags,
+    agent: AgentFlags,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -44,8 +44,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick withdraw Bucket --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
-      who uses it; nothing is changed
+  carrick withdraw Bucket
+      who uses it; nothing is changed, and the agent is found by its Deployment
   carrick withdraw Bucket --in 30d --message 'use Vaults instead' …
   carrick withdraw Bucket --undo …";
 
@@ -57,7 +57,8 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         args.message.is_none() || date.is_some(),
         "there is nothing to say without a date; set one with --in or --at"
     );
-    let config = args.agent.options()?.into_config()?;
+    let agent = args.agent.identify_export().await?;
+    let config = agent.options.clone().into_config()?;
     let (withdrawer, pr, offer) = waiting("asking who uses it", async {
         let withdrawer = Withdrawer::connect(&config).await?;
         let pr = withdrawer.find(&args.kind).await?;
@@ -73,7 +74,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
             match args.output {
                 _ if args.yes => {}
                 Output::Text => print(&text(&offer)),
-                Output::Json => eprint!("{}", text(&offer)),
+                Output::Json => print_error(&text(&offer)),
             }
             if !args.yes && !confirmed(&question)? {
                 anyhow::bail!("{} is not withdrawn", offer.resource);

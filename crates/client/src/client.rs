@@ -1,4 +1,4 @@
-//! A client of one base URL: JSON verbs.
+//! A client of one base URL, and how it sends requests.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,9 +10,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tower::{BoxError, service_fn};
 
 use crate::channel::{AnswerBody, Channel};
@@ -20,23 +18,21 @@ use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
 use crate::payload::{Form, JSON, Payload};
-use crate::resource::{Resource, push_query};
+use crate::resource::push_query;
 use crate::transport::Host;
 
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
-const PAGE_SIZE: u32 = 500;
-/// What a page counts for at least.
-const SMALLEST_PAGE: usize = 64 << 10;
-const MERGE_PATCH: &str = "application/merge-patch+json";
-const JSON_PATCH: &str = "application/json-patch+json";
-const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// A client scoped to one base URL. Cloning is cheap; see [`crate::Server`] for where clients come from.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
 }
+
+/// An API group and its versions.
+#[cfg(feature = "kcp")]
+type ServedVersions = (&'static str, Arc<[String]>);
 
 struct Inner {
     channel: Channel,
@@ -46,6 +42,30 @@ struct Inner {
     /// The field manager of writes.
     manager: Option<Arc<str>>,
     kube: Mutex<Option<Kept>>,
+    /// Versions of the API group that was asked for.
+    #[cfg(feature = "kcp")]
+    versions: Mutex<Option<ServedVersions>>,
+}
+
+impl Inner {
+    fn new(
+        channel: Channel,
+        url: Arc<str>,
+        default_namespace: Arc<str>,
+        form: Form,
+        manager: Option<Arc<str>>,
+    ) -> Self {
+        Self {
+            channel,
+            url,
+            default_namespace,
+            form,
+            manager,
+            kube: Mutex::default(),
+            #[cfg(feature = "kcp")]
+            versions: Mutex::default(),
+        }
+    }
 }
 
 /// A kube client that was made before. Each has a task of its own.
@@ -54,39 +74,10 @@ struct Kept {
     used: Instant,
 }
 
-/// What to list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ListOptions {
-    /// Label selector.
-    pub label_selector: Option<String>,
-    /// Field selector.
-    pub field_selector: Option<String>,
-}
-
-/// How to delete.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeleteOptions {
-    /// Delete only the object with this uid.
-    pub uid: Option<String>,
-    /// Delete only this version of the object.
-    pub resource_version: Option<String>,
-    /// What happens to dependants: `Background`, `Foreground` or `Orphan`; the server's default if absent.
-    pub propagation_policy: Option<String>,
-}
-
-/// One page of a list.
-pub(crate) struct Page {
-    pub(crate) items: Vec<Object>,
-    pub(crate) resource_version: String,
-    pub(crate) next: Option<String>,
-    /// What it counts for in the limit on lists. Small pages count as if they were larger, so that empty ones have an end too.
-    pub(crate) bytes: usize,
-}
-
 impl Client {
     pub(crate) fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
         let (form, manager) = (Form::Whole, None);
-        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
+        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager)) }
     }
 
     /// The same client, which gets only the metadata of objects. Servers that cannot leave out the rest send everything.
@@ -95,7 +86,7 @@ impl Client {
         let Inner { channel, url, default_namespace, .. } = &*self.inner;
         let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
         let (form, manager) = (Form::Metadata, None);
-        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
+        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager)) }
     }
 
     /// The same client with this field manager, under which servers record its writes. The default is the name of the program, as with other clients.
@@ -104,7 +95,22 @@ impl Client {
         let Inner { channel, url, default_namespace, form, .. } = &*self.inner;
         let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
         let (form, manager) = (*form, Some(manager.into()));
-        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
+        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager)) }
+    }
+
+    /// The versions of an API group, if they were asked for before.
+    #[cfg(feature = "kcp")]
+    pub(crate) fn known_versions(&self, group: &str) -> Option<Arc<[String]>> {
+        let known = self.inner.versions.lock();
+        known.as_ref().filter(|(known, _)| *known == group).map(|(_, versions)| versions.clone())
+    }
+
+    /// Remembers the versions of an API group for all clones of this client.
+    #[cfg(feature = "kcp")]
+    pub(crate) fn know_versions(&self, group: &'static str, versions: Vec<String>) -> Arc<[String]> {
+        let versions: Arc<[String]> = versions.into();
+        *self.inner.versions.lock() = Some((group, versions.clone()));
+        versions
     }
 
     /// The base URL, without a trailing slash.
@@ -174,173 +180,6 @@ impl Client {
         self.inner.kube.lock().take_if(|kept| kept.used.elapsed() >= idle).is_some()
     }
 
-    /// One object; `None` if it does not exist.
-    pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Option<Value>, Error> {
-        let path = resource.object_path(namespace, name, None);
-        match self.json(Method::GET, &path, None).await {
-            Ok(value) => Ok(Some(value)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// All objects that match, fetched page by page; without a namespace, those of all namespaces.
-    pub async fn list(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        options: &ListOptions,
-    ) -> Result<Vec<Value>, Error> {
-        let all = self.list_compact(resource, namespace, options).await?;
-        all.iter().map(Object::read).collect()
-    }
-
-    /// The same in compact form, which takes far less room.
-    pub async fn list_compact(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        options: &ListOptions,
-    ) -> Result<Vec<Object>, Error> {
-        let mut page = self.list_page(resource, namespace, options, Some(PAGE_SIZE), None).await?;
-        let (mut all, mut bytes) = (page.items, page.bytes);
-        while let Some(token) = page.next {
-            page = match self.list_page(resource, namespace, options, Some(PAGE_SIZE), Some(&token)).await {
-                Ok(page) => page,
-                Err(error) if error.is_gone() => {
-                    // The pages were read too slowly; a list in one piece cannot expire.
-                    all.clear();
-                    bytes = 0;
-                    self.list_page(resource, namespace, options, None, None).await?
-                }
-                Err(error) => return Err(error),
-            };
-            bytes += page.bytes;
-            if bytes > self.most() {
-                return Err(self.too_large(&resource.list_path(namespace)));
-            }
-            all.append(&mut page.items);
-        }
-        Ok(all)
-    }
-
-    /// Creates an object and returns what the server made of it. As with all writes, of an answer that nests too deep to be read that is
-    /// apiVersion, kind and metadata.
-    pub async fn create(&self, resource: &Resource, namespace: Option<&str>, object: &Value) -> Result<Value, Error> {
-        self.json(Method::POST, &resource.list_path(namespace), Some((JSON, object))).await
-    }
-
-    /// Replaces an object; its name is taken from its metadata.
-    pub async fn replace(&self, resource: &Resource, namespace: Option<&str>, object: &Value) -> Result<Value, Error> {
-        self.put(resource, namespace, object, None).await
-    }
-
-    /// Replaces the status of an object; its name is taken from its metadata.
-    pub async fn replace_status(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        object: &Value,
-    ) -> Result<Value, Error> {
-        self.put(resource, namespace, object, Some("status")).await
-    }
-
-    /// Applies an RFC 7386 merge patch to an object.
-    pub async fn merge_patch(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-        patch: &Value,
-    ) -> Result<Value, Error> {
-        let target = resource.object_path(namespace, name, None);
-        self.json(Method::PATCH, &target, Some((MERGE_PATCH, patch))).await
-    }
-
-    /// Sends a JSON patch: all of its operations, or none.
-    pub async fn json_patch(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-        patch: &Value,
-    ) -> Result<Value, Error> {
-        let target = resource.object_path(namespace, name, None);
-        self.json(Method::PATCH, &target, Some((JSON_PATCH, patch))).await
-    }
-
-    /// Applies an RFC 7386 merge patch to the status of an object.
-    pub async fn merge_patch_status(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-        patch: &Value,
-    ) -> Result<Value, Error> {
-        let target = resource.object_path(namespace, name, Some("status"));
-        self.json(Method::PATCH, &target, Some((MERGE_PATCH, patch))).await
-    }
-
-    /// Applies an object server-side: what it says becomes so, whoever said otherwise, and what the same manager said before and does not
-    /// say any more goes away. Fields that the server does not know are refused.
-    pub async fn apply(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        object: &Value,
-        manager: &str,
-    ) -> Result<Value, Error> {
-        self.apply_with(resource, namespace, object, &[("fieldManager", manager), ("fieldValidation", "Strict")]).await
-    }
-
-    /// The same, but fields that the server does not know are dropped, as with other writes.
-    pub async fn apply_as(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        object: &Value,
-        manager: &str,
-    ) -> Result<Value, Error> {
-        self.apply_with(resource, namespace, object, &[("fieldManager", manager)]).await
-    }
-
-    async fn apply_with(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        object: &Value,
-        options: &[(&str, &str)],
-    ) -> Result<Value, Error> {
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let mut query = String::new();
-        for (key, value) in options.iter().chain(&[("force", "true")]) {
-            push_query(&mut query, key, value);
-        }
-        let target = format!("{}{query}", resource.object_path(namespace, name, None));
-        self.json(Method::PATCH, &target, Some((APPLY_PATCH, object))).await
-    }
-
-    /// Deletes an object. A missing one is an error like any other; see [`Error::is_not_found`].
-    pub async fn delete(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-        options: &DeleteOptions,
-    ) -> Result<(), Error> {
-        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        for (field, value) in [("uid", &options.uid), ("resourceVersion", &options.resource_version)] {
-            if let Some(value) = value {
-                body["preconditions"][field] = json!(value);
-            }
-        }
-        if let Some(policy) = &options.propagation_policy {
-            body["propagationPolicy"] = json!(policy);
-        }
-        let path = resource.object_path(namespace, name, None);
-        self.bytes(Method::DELETE, &path, Some((JSON, &body))).await.map(drop)
-    }
-
     /// The JSON at any path below the base URL, such as `/apis` or `/openapi/v2`.
     pub async fn raw_get(&self, path: &str) -> Result<Value, Error> {
         self.json(Method::GET, path, None).await
@@ -357,47 +196,12 @@ impl Client {
         Ok(answer.headers().get(DATE).and_then(|value| value.to_str().ok()).map(str::to_owned))
     }
 
-    async fn put(
+    pub(crate) async fn json(
         &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        object: &Value,
-        subresource: Option<&str>,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &dyn Payload)>,
     ) -> Result<Value, Error> {
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let path = resource.object_path(namespace, name, subresource);
-        if name.is_empty() {
-            let problem = "the object has no metadata.name".to_owned();
-            return Err(Error::Request { request: self.describe(&Method::PUT, &path), problem });
-        }
-        self.json(Method::PUT, &path, Some((JSON, object))).await
-    }
-
-    /// One page of a list; `limit: None` asks for everything at once.
-    pub(crate) async fn list_page(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        options: &ListOptions,
-        limit: Option<u32>,
-        token: Option<&str>,
-    ) -> Result<Page, Error> {
-        let mut query = options.query();
-        if let Some(limit) = limit {
-            push_query(&mut query, "limit", &limit.to_string());
-        }
-        if let Some(token) = token {
-            push_query(&mut query, "continue", token);
-        }
-        let path = format!("{}{query}", resource.list_path(namespace));
-        let body = self.bytes_as(self.inner.form.of_lists(), Method::GET, &path, None).await?;
-        Page::parse(&body, resource).map_err(|problem| Error::Decode {
-            request: self.describe(&Method::GET, &path),
-            problem: problem.to_string(),
-        })
-    }
-
-    async fn json(&self, method: Method, path: &str, body: Option<(&str, &dyn Payload)>) -> Result<Value, Error> {
         let request = self.describe(&method, path);
         let written = method != Method::GET;
         let noted =
@@ -426,12 +230,17 @@ impl Client {
         path: &str,
         body: Option<(&str, &dyn Payload)>,
     ) -> Result<Bytes, Error> {
-        self.bytes_as(self.inner.form.of_objects(), method, path, body).await
+        self.bytes_as((self.inner.form.of_objects(), self.most()), method, path, body).await
+    }
+
+    /// The body of a list of so many bytes at most, in the form that the client asks lists for.
+    pub(crate) async fn list_bytes(&self, path: &str, most: usize) -> Result<Bytes, Error> {
+        self.bytes_as((self.inner.form.of_lists(), most), Method::GET, path, None).await
     }
 
     async fn bytes_as(
         &self,
-        accept: &str,
+        (accept, most): (&str, usize),
         method: Method,
         path: &str,
         body: Option<(&str, &dyn Payload)>,
@@ -439,7 +248,7 @@ impl Client {
         let request = self.describe(&method, path);
         let whole = async {
             let answer = self.send_as(accept, method, path, body).await?;
-            read(answer, &request, self.most()).await
+            read(answer, &request, most).await
         };
         tokio::time::timeout(REQUEST_TIMEOUT, whole).await.unwrap_or_else(|_| {
             let problem = format!("not answered within {} s", REQUEST_TIMEOUT.as_secs());
@@ -544,58 +353,6 @@ impl From<kube::Client> for Client {
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("url", &self.url()).finish_non_exhaustive()
-    }
-}
-
-impl ListOptions {
-    /// The objects with these labels.
-    pub fn labels(selector: impl Into<String>) -> Self {
-        Self { label_selector: Some(selector.into()), ..Self::default() }
-    }
-
-    /// The objects with these fields, such as `metadata.name=a`.
-    pub fn fields(selector: impl Into<String>) -> Self {
-        Self { field_selector: Some(selector.into()), ..Self::default() }
-    }
-
-    /// The start of a query string, or nothing.
-    pub(crate) fn query(&self) -> String {
-        let mut query = String::new();
-        for (key, selector) in [("labelSelector", &self.label_selector), ("fieldSelector", &self.field_selector)] {
-            if let Some(selector) = selector.as_deref().filter(|selector| !selector.is_empty()) {
-                push_query(&mut query, key, selector);
-            }
-        }
-        query
-    }
-}
-
-impl Page {
-    fn parse(body: &[u8], resource: &Resource) -> Result<Self, serde_json::Error> {
-        #[derive(Deserialize)]
-        struct List<'a> {
-            #[serde(default)]
-            metadata: ListMetadata,
-            #[serde(borrow, default)]
-            items: Option<Vec<&'a RawValue>>,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct ListMetadata {
-            resource_version: String,
-            r#continue: String,
-        }
-        let list: List = serde_json::from_slice(body)?;
-        let mut items = Vec::new();
-        for raw in list.items.unwrap_or_default() {
-            match Object::parse(raw.get(), Some(resource)) {
-                Ok(object) => items.push(object),
-                Err(problem) => tracing::warn!(%resource, %problem, "skipping an item of a list"),
-            }
-        }
-        let next = Some(list.metadata.r#continue).filter(|token| !token.is_empty());
-        let bytes = body.len().max(SMALLEST_PAGE);
-        Ok(Self { items, resource_version: list.metadata.resource_version, next, bytes })
     }
 }
 

@@ -93,7 +93,7 @@ pub async fn find_kind(client: &Client, group: &str, kind: &str) -> Result<Optio
 }
 
 /// The preferred version of a group and all its versions; `None` if the server does not serve the group.
-async fn group_versions(client: &Client, group: &str) -> Result<Option<(String, Vec<String>)>, Error> {
+pub(crate) async fn group_versions(client: &Client, group: &str) -> Result<Option<(String, Vec<String>)>, Error> {
     if group.is_empty() {
         let core = fetch::<CoreVersions>(client, "/api").await?;
         return Ok(core.map(|core| (core.versions.first().cloned().unwrap_or_default(), core.versions)));

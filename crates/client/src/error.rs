@@ -213,6 +213,12 @@ impl Error {
         self.code() == Some(404)
     }
 
+    /// The server says about this very object that it does not exist. A kind that is not served, or not yet, is another matter.
+    pub fn is_missing(&self, name: &str) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        self.is_not_found() && details.is_some_and(|details| details.name == name)
+    }
+
     /// The object changed in between, or a precondition failed.
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409) && !self.is_already_exists()
@@ -236,6 +242,11 @@ impl Error {
     /// The object does not satisfy its schema or validation.
     pub fn is_invalid(&self) -> bool {
         self.code() == Some(422)
+    }
+
+    /// Whether a server refused a request because of its size, or a patch because of its many operations.
+    pub fn is_too_large(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 413)
     }
 
     /// The server has too much to do.

@@ -156,6 +156,29 @@ impl InlineKubeconfig {
         &self.text
     }
 
+    /// The same kubeconfig at one of the addresses of its server, so that nobody can lead to another one by changing what a name means. The
+    /// certificate is still checked against the name.
+    pub fn at(&self, address: std::net::IpAddr) -> Result<Self, RefusedKubeconfig> {
+        let mut kubeconfig = Kubeconfig::from_yaml(&self.text).map_err(|_| RefusedKubeconfig::Unreadable)?;
+        let cluster = kubeconfig.clusters.first_mut().and_then(|named| named.cluster.as_mut());
+        let cluster = cluster.ok_or(RefusedKubeconfig::Missing("cluster"))?;
+        let url: Result<http::Uri, _> = cluster.server.clone().unwrap_or_default().parse();
+        let url = url.map_err(|error| RefusedKubeconfig::ServerUrl(error.to_string()))?;
+        let host = url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let port = url.port_u16().unwrap_or(443);
+        let there = std::net::SocketAddr::from((address, port));
+        cluster.server = Some(format!("https://{there}{}", url.path()));
+        cluster.tls_server_name.get_or_insert(host);
+        let text = serde_json::to_string(&kubeconfig).map_err(|_| RefusedKubeconfig::Unreadable)?;
+        Ok(Self { text, ..self.clone() })
+    }
+
+    /// Host and port of the server.
+    pub fn host_and_port(&self) -> Option<(String, u16)> {
+        let url: http::Uri = self.server.parse().ok()?;
+        Some((url.host()?.trim_matches(['[', ']']).to_owned(), url.port_u16().unwrap_or(443)))
+    }
+
     /// The text alone, for those who have no use for anything else.
     pub fn into_text(self) -> String {
         self.text

@@ -51,7 +51,9 @@ mod compact;
 mod connect;
 mod error;
 mod inline;
+#[cfg(feature = "kcp")]
 mod kcp;
+mod lists;
 mod object;
 mod packer;
 mod payload;
@@ -62,21 +64,23 @@ mod route;
 mod server;
 mod token;
 mod transport;
+mod verbs;
 mod web;
 mod writes;
 
-pub use carrick_kcp::CLUSTER_ANNOTATION;
-
-pub use client::{Client, DeleteOptions, ListOptions};
+pub use client::Client;
 pub use connect::{ConnectError, Overrides};
 pub use error::{Error, Status, StatusCause, StatusDetails};
 pub use inline::{InlineKubeconfig, RefusedKubeconfig};
-pub use object::Object;
+pub use lists::ListOptions;
+pub use object::{CLUSTER_ANNOTATION, Object};
 pub use packer::Packer;
 pub use redirect::HostPortOverride;
 pub use requests::{RequestLabels, RequestTotals};
 pub use resource::Resource;
 pub use server::Server;
+pub use transport::Rewind;
+pub use verbs::DeleteOptions;
 pub use web::{Web, WebTrust};
 
 pub use {futures, kube, serde_json};

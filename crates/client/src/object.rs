@@ -19,6 +19,9 @@ use crate::resource::Resource;
 
 pub(crate) use body::{Body, Packed};
 
+/// Where kcp tells in which logical cluster an object is; whether the feature `kcp` is on or not.
+pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
+
 /// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.
 ///
 /// A `serde_json::Value` of a small object takes more than ten times the room, so caches hold this and decode on use.
@@ -37,10 +40,22 @@ pub struct Object {
     /// `metadata.generation`; 0 if the kind has none.
     pub generation: i64,
     deleting: bool,
-    /// How deep it nests, if that is too deep; small, because there are many objects.
-    too_deep: Option<NonZeroU32>,
+    /// Why only its metadata is there; small, because there are many objects.
+    lacks: Option<Lacks>,
     body: Body,
 }
+
+/// Why there is only the metadata of an object.
+#[derive(Clone, Copy)]
+enum Lacks {
+    /// It nests so many levels, which is too deep.
+    TooDeep(NonZeroU32),
+    /// There is no room for so many bytes.
+    NoRoom(u32),
+}
+
+/// How many bytes of labels and annotations an object keeps for which there is no room.
+const KEPT_ANNOTATIONS: usize = 8 << 10;
 
 /// Why some JSON is no object.
 #[derive(Debug, thiserror::Error)]
@@ -101,14 +116,14 @@ impl Object {
         body.push('}');
         let annotation = |key: &str| header.annotations.as_ref().and_then(|all| all.get(key)).map_or("", |v| &**v);
         Ok(Self {
-            cluster: annotation(carrick_kcp::CLUSTER_ANNOTATION).into(),
+            cluster: annotation(CLUSTER_ANNOTATION).into(),
             namespace: (*header.namespace).into(),
             name: (*header.name).into(),
             uid: (*header.uid).into(),
             resource_version: (*header.resource_version).into(),
             generation: header.generation,
             deleting: header.deletion_timestamp.is_some(),
-            too_deep,
+            lacks: too_deep.map(Lacks::TooDeep),
             body: Body::Plain(Bytes::from(body.into_bytes().into_boxed_slice())),
         })
     }
@@ -122,21 +137,72 @@ impl Object {
     /// The whole object, decoded, or why it cannot be.
     pub fn read(&self) -> Result<Value, Error> {
         let failed = |problem: String| Error::Decode { request: format!("object {self:?}"), problem };
-        if let Some(too_deep) = self.too_deep() {
-            return Err(failed(too_deep.to_string()));
+        if let Some(problem) = self.problem() {
+            return Err(failed(problem));
         }
         carrick_json::from_slice(&self.bytes()).map_err(|error| failed(error.to_string()))
     }
 
     /// How deep the object nests, if that is too deep to be read.
     pub fn too_deep(&self) -> Option<TooDeep> {
-        self.too_deep.map(|levels| TooDeep { levels: levels.get() as usize })
+        match self.lacks {
+            Some(Lacks::TooDeep(levels)) => Some(TooDeep { levels: levels.get() as usize }),
+            _ => None,
+        }
+    }
+
+    /// How many bytes the object would take in a cache that had no room for it, so that there is only its metadata.
+    pub fn left_out(&self) -> Option<usize> {
+        match self.lacks {
+            Some(Lacks::NoRoom(bytes)) => Some(bytes as usize),
+            _ => None,
+        }
+    }
+
+    /// What a cache keeps of an object for which it has no room: apiVersion, kind and metadata, without the long part of labels and annotations.
+    /// `bytes` is what the whole would take.
+    #[must_use]
+    pub fn without_content_of(&self, bytes: usize) -> Self {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let json = self.bytes();
+        // What is left out is not even decoded: whoever writes large objects must not keep the watch busy.
+        let Members(mut members) = serde_json::from_slice(&json).unwrap_or(Members(Vec::new()));
+        members.retain(|(key, _)| ["apiVersion", "kind", "metadata"].contains(&key.as_str()));
+        let decoded = members.iter().filter_map(|(key, raw)| Some((key, carrick_json::from_str(raw.get()).ok()?)));
+        let mut head: BTreeMap<&String, Value> = decoded.collect();
+        for part in ["labels", "annotations"] {
+            let metadata = head.iter_mut().find(|(key, _)| **key == "metadata").map(|(_, metadata)| metadata);
+            if let Some(Value::Object(all)) = metadata.and_then(|metadata| metadata.get_mut(part)) {
+                shorten(all);
+            }
+        }
+        let text = serde_json::to_string(&head).unwrap_or_default();
+        let body = Body::Plain(Bytes::from(text.into_bytes().into_boxed_slice()));
+        Self { lacks: self.lacks.or(Some(Lacks::NoRoom(bytes))), body, ..self.clone() }
+    }
+
+    /// How many bytes its JSON takes in memory.
+    pub fn kept(&self) -> usize {
+        self.body.kept()
+    }
+
+    /// How many bytes its JSON has.
+    pub fn length(&self) -> usize {
+        self.body.length()
+    }
+
+    /// Why it cannot be read as a whole.
+    fn problem(&self) -> Option<String> {
+        match self.lacks? {
+            Lacks::TooDeep(_) => self.too_deep().map(|too_deep| too_deep.to_string()),
+            Lacks::NoRoom(bytes) => Some(format!("there is no room for its {bytes} bytes")),
+        }
     }
 
     /// The object decoded into a type.
     pub fn decode<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        match self.too_deep() {
-            Some(too_deep) => Err(serde::de::Error::custom(too_deep)),
+        match self.problem() {
+            Some(problem) => Err(serde::de::Error::custom(problem)),
             None => carrick_json::from_slice(&self.bytes()),
         }
     }
@@ -280,6 +346,20 @@ fn without_managed_fields(metadata: &str) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
+/// Keeps what is short, as far as there is room; what kcp and its agents have written first.
+fn shorten(all: &mut serde_json::Map<String, Value>) {
+    let mut left = KEPT_ANNOTATIONS;
+    let (of_kcp, others): (Vec<_>, Vec<_>) =
+        std::mem::take(all).into_iter().partition(|(key, _)| key.contains("kcp.io/"));
+    for (key, value) in of_kcp.into_iter().chain(others) {
+        let length = key.len() + value.as_str().map_or(0, str::len);
+        if let Some(rest) = left.checked_sub(length) {
+            left = rest;
+            all.insert(key, value);
+        }
+    }
+}
+
 fn has(members: &[(String, &RawValue)], wanted: &str) -> bool {
     members.iter().any(|(key, raw)| key == wanted && raw.get() != r#""""#)
 }
@@ -357,6 +437,28 @@ mod tests {
         assert!(!object.is_deleting() && object.labels().is_empty());
         let complete = r#"{"kind":"X","apiVersion":"y/v1","metadata":{"name":"n"}}"#;
         assert_eq!(Object::parse(complete, Some(&secrets)).unwrap().value()["kind"], "X");
+    }
+
+    #[test]
+    fn an_object_without_room_is_known_by_its_metadata_and_says_so() {
+        let long = "x".repeat(200_000);
+        let full = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"long": &long},
+            "metadata": {
+                "name": "n", "uid": "u", "resourceVersion": "7", "finalizers": ["f"],
+                "labels": {"l": "v"}, "annotations": {"a": &long, "b": "short", "kcp.io/cluster": "abc"},
+            },
+        });
+        let whole = Object::from_value(&full).unwrap();
+        let head = whole.without_content_of(whole.kept());
+        assert_eq!((whole.left_out(), head.left_out()), (None, Some(whole.kept())));
+        assert!(head.kept() < 1_000 && whole.length() > 400_000, "{}", head.kept());
+        assert_eq!(head.value()["metadata"]["finalizers"], json!(["f"]));
+        assert_eq!(head.annotations().keys().collect::<Vec<_>>(), ["b", "kcp.io/cluster"]);
+        assert_eq!((head.cluster.as_ref(), head.resource_version.as_ref()), ("abc", "7"));
+        // Nobody takes it for the whole object.
+        assert!(head.read().unwrap_err().to_string().contains("no room"));
+        assert!(head.decode::<Value>().is_err());
     }
 
     /// An object whose spec nests so many levels.

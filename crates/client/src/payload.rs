@@ -53,3 +53,96 @@ impl Payload for Text {
         Ok(self.0.clone())
     }
 }
+
+/// An object as servers read it that take YAML: JSON without anything that YAML forbids or reads in another way.
+pub(crate) struct AsYaml<'a>(pub(crate) &'a Value);
+
+/// Longer keys have to be marked as keys; counted in bytes and with some room.
+const LONGEST_KEY: usize = 1000;
+
+impl Payload for AsYaml<'_> {
+    fn to_json(&self) -> Result<Bytes, serde_json::Error> {
+        let mut text = String::new();
+        write_yaml(self.0, &mut text)?;
+        Ok(text.into())
+    }
+}
+
+fn write_yaml(value: &Value, to: &mut String) -> Result<(), serde_json::Error> {
+    match value {
+        Value::Object(fields) => {
+            to.push('{');
+            for (at, (key, value)) in fields.iter().enumerate() {
+                to.push_str(if at > 0 { "," } else { "" });
+                let key = quoted(key)?;
+                to.push_str(if key.len() > LONGEST_KEY { "? " } else { "" });
+                to.push_str(&key);
+                to.push(':');
+                write_yaml(value, to)?;
+            }
+            to.push('}');
+        }
+        Value::Array(items) => {
+            to.push('[');
+            for (at, item) in items.iter().enumerate() {
+                to.push_str(if at > 0 { "," } else { "" });
+                write_yaml(item, to)?;
+            }
+            to.push(']');
+        }
+        Value::String(text) => to.push_str(&quoted(text)?),
+        other => to.push_str(&serde_json::to_string(other)?),
+    }
+    Ok(())
+}
+
+/// A text in quotes. What YAML does not allow is escaped, and so is what would be a line break there: folded, it becomes a space.
+fn quoted(text: &str) -> Result<String, serde_json::Error> {
+    let text = serde_json::to_string(text)?;
+    let is_plain = |character: char| {
+        !matches!(character, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    if text.chars().all(is_plain) {
+        return Ok(text);
+    }
+    let escape = |character: char| {
+        if is_plain(character) { character.to_string() } else { format!("\\u{:04x}", u32::from(character)) }
+    };
+    Ok(text.chars().map(escape).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sent(object: &Value) -> String {
+        String::from_utf8(AsYaml(object).to_json().unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_applied_is_json_as_long_as_yaml_reads_it_as_such() {
+        let object = json!({"a": [1, -0.5, true, null, "é😀\n\u{1}\"\\"], "b": {}, "c": {"d": 1e21}, "e": []});
+        assert_eq!(sent(&object), serde_json::to_string(&object).unwrap());
+    }
+
+    #[test]
+    fn what_yaml_forbids_or_folds_is_escaped_and_means_the_same() {
+        for character in
+            ['\u{7f}', '\u{80}', '\u{85}', '\u{9f}', '\u{2028}', '\u{2029}', '\u{feff}', '\u{fffe}', '\u{ffff}']
+        {
+            let object = json!({format!("k{character}"): [format!("a {character} b")]});
+            let text = sent(&object);
+            assert!(!text.contains(character), "{text:?}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), object);
+        }
+    }
+
+    #[test]
+    fn long_keys_are_marked_as_keys() {
+        let (long, short) = ("k".repeat(1100), "k".repeat(900));
+        assert_eq!(sent(&json!({"a": {long.clone(): 1}})), format!(r#"{{"a":{{? "{long}":1}}}}"#));
+        assert_eq!(sent(&json!({short.clone(): 1})), format!(r#"{{"{short}":1}}"#));
+    }
+}

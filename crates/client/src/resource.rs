@@ -79,9 +79,14 @@ impl std::fmt::Display for Resource {
 }
 
 /// Appends one path segment, escaped. Names of RBAC objects may hold almost anything, even `/`.
+///
+/// A segment of dots would lead upwards, to another object than the one that is meant.
 fn push_segment(path: &mut String, segment: &str) {
+    let leads_up = matches!(segment, "." | "..");
     for byte in segment.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~:@!$&'()*+,;=".contains(&byte) {
+        if leads_up {
+            push_escaped(path, byte);
+        } else if byte.is_ascii_alphanumeric() || b"-._~:@!$&'()*+,;=".contains(&byte) {
             path.push(char::from(byte));
         } else {
             push_escaped(path, byte);
@@ -125,6 +130,8 @@ mod tests {
             (secrets.list_path(Some("a")), "/api/v1/namespaces/a/secrets".to_owned()),
             (secrets.object_path(Some("a"), "b", Some("status")), "/api/v1/namespaces/a/secrets/b/status".to_owned()),
             (roles.list_path(Some("ignored")), rbac.to_owned()),
+            (secrets.object_path(Some("a"), "..", None), "/api/v1/namespaces/a/secrets/%2E%2E".to_owned()),
+            (secrets.object_path(Some("."), "...", None), "/api/v1/namespaces/%2E/secrets/...".to_owned()),
             (roles.object_path(None, "system:a/b%?", None), format!("{rbac}/system:a%2Fb%25%3F")),
         ];
         for (got, wanted) in cases {

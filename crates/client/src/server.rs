@@ -5,13 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use data_encoding::BASE64;
+use tokio::sync::watch;
+
 use crate::channel::Channel;
 use crate::client::Client;
 use crate::connect::{self, ConnectError, Overrides, Source};
 use crate::inline::InlineKubeconfig;
 use crate::redirect::HostPortOverride;
 use crate::requests::{RequestLabels, RequestTotals};
-use crate::transport::Transport;
+use crate::transport::{Rewind, Transport};
 
 /// One API server. Cloning is cheap; all clones and all their clients share one pool.
 #[derive(Clone)]
@@ -24,6 +27,7 @@ struct Inner {
     url: http::Uri,
     shown: String,
     default_namespace: Arc<str>,
+    authority: Option<Arc<str>>,
     read_only: bool,
 }
 
@@ -90,23 +94,30 @@ impl Server {
         let loaded = source.load()?;
         let url = connect::parse_url(&loaded.config.cluster_url.to_string())?;
         let default_namespace = loaded.config.default_namespace.as_str().into();
+        let authority = loaded.config.root_cert.as_deref().map(|certificates| pem(certificates).into());
         let transport = Transport::open(source, &loaded)?;
         let shown = connect::show(&url);
-        Ok(Self { inner: Arc::new(Inner { transport, url, shown, default_namespace, read_only: false }) })
+        let inner = Inner { transport, url, shown, default_namespace, authority, read_only: false };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The same server on the same pool, for looking only: its clients refuse to send whatever might change something.
     #[must_use]
     pub fn read_only(&self) -> Self {
-        let Inner { transport, url, shown, default_namespace, .. } = &*self.inner;
+        let Inner { transport, url, shown, default_namespace, authority, .. } = &*self.inner;
         let (transport, url) = (transport.clone(), url.clone());
-        let (shown, default_namespace) = (shown.clone(), default_namespace.clone());
-        Self { inner: Arc::new(Inner { transport, url, shown, default_namespace, read_only: true }) }
+        let (shown, default_namespace, authority) = (shown.clone(), default_namespace.clone(), authority.clone());
+        Self { inner: Arc::new(Inner { transport, url, shown, default_namespace, authority, read_only: true }) }
     }
 
     /// The server's URL, with its path and without a trailing slash.
     pub fn url(&self) -> &str {
         &self.inner.shown
+    }
+
+    /// Who has signed the server's certificate, in PEM, as the kubeconfig says; nothing if it leaves that to the system.
+    pub fn authority(&self) -> Option<&str> {
+        self.inner.authority.as_deref()
     }
 
     /// The namespace the kubeconfig's context names, or `default`.
@@ -145,6 +156,16 @@ impl Server {
         self.inner.transport.requests()
     }
 
+    /// Changes whenever the versions of a server of this pool have gone back.
+    pub fn rewound(&self) -> watch::Receiver<u64> {
+        self.inner.transport.rewound()
+    }
+
+    /// The servers of this pool, by host and port, whose versions have gone back.
+    pub fn rewinds(&self) -> BTreeMap<String, Rewind> {
+        self.inner.transport.rewinds()
+    }
+
     /// Waits, but not longer than given, until every write that was sent so far is answered or has lost its connection. False if there is one
     /// left, or one that nobody waited for to the end: it may take effect yet.
     pub async fn settle_writes(&self, longest: Duration) -> bool {
@@ -170,4 +191,18 @@ impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server").field("url", &self.url()).finish_non_exhaustive()
     }
+}
+
+/// Certificates as text.
+fn pem(certificates: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        for line in BASE64.encode(certificate).as_bytes().chunks(64) {
+            text.extend(line.iter().map(|byte| char::from(*byte)));
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
 }

@@ -15,6 +15,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt};
+use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
@@ -37,6 +38,7 @@ use lanes::{Lane, Lanes, Seated, Seats};
 use probe::Probed;
 
 pub(crate) use host::Host;
+pub use host::Rewind;
 
 /// A cheap handle on the pool: sends requests with absolute URLs.
 #[derive(Clone)]
@@ -48,6 +50,8 @@ struct Shared {
     pool: RwLock<Arc<Pool>>,
     /// What is known about servers, by the address that clients use.
     hosts: Mutex<HashMap<Authority, Arc<Host>>>,
+    /// Grows whenever the versions of one of them go back.
+    rewound: watch::Sender<u64>,
     /// Held by the one that reads the files; the others wait for the result.
     looking: tokio::sync::Mutex<()>,
     /// The first address of the server, which clients keep using.
@@ -104,6 +108,7 @@ impl Transport {
         let shared = Shared {
             pool: RwLock::new(Arc::new(Pool::open(loaded, 0)?)),
             hosts: Mutex::default(),
+            rewound: watch::Sender::new(0),
             looking: tokio::sync::Mutex::default(),
             first: loaded.config.cluster_url.clone(),
             files: Files::new(source, loaded),
@@ -203,11 +208,23 @@ impl Transport {
         self.shared.requests.read()
     }
 
+    /// Changes whenever the versions of a server go back.
+    pub(crate) fn rewound(&self) -> watch::Receiver<u64> {
+        self.shared.rewound.subscribe()
+    }
+
+    /// The servers whose versions have gone back.
+    pub(crate) fn rewinds(&self) -> BTreeMap<String, Rewind> {
+        let hosts = self.shared.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.iter().filter_map(|(authority, host)| Some((authority.to_string(), host.rewind()?))).collect()
+    }
+
     /// What is known about the server of a URL.
     pub(crate) fn host(&self, url: &Uri) -> Arc<Host> {
         let Some(authority) = url.authority() else { return Arc::default() };
         let mut hosts = self.shared.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        hosts.entry(authority.clone()).or_default().clone()
+        let made = || Arc::new(Host::of_pool(self.shared.rewound.clone()));
+        hosts.entry(authority.clone()).or_insert_with(made).clone()
     }
 
     /// The connections to the server of a URL may be broken: until a request finds that one is not, one goes first.

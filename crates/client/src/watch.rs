@@ -9,13 +9,20 @@
 //!                              │                                                          │
 //!                              ▼                                                          │
 //!                watch from the last version ──▶ Applied, Deleted ────────────────────────┘
-//!                              ▲            │
-//!                              └────────────┘ end of stream, broken connection, silence
+//!                  ▲     ▲               │
+//!                  │     └───────────────┤ the time of the request is over
+//!                  └── small list ◀──────┘ ended early, broken connection, silence
+//!                          │
+//!                          └──▶ a version below the one that is known: list, WentBack
 //! ```
+//!
+//! A server that was restored from a backup accepts a watch at a version of its future and stays silent, so a watch that did not end
+//! in order first asks for the server's version. A server that was away for a while is listed: it may have passed the version already.
 //!
 //! The watch retries after errors with growing pauses, and reports each outage once. The stream ends only when it is dropped.
 
 mod backoff;
+mod clock;
 mod event;
 mod lines;
 mod machine;

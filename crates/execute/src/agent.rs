@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use carrick_client::Error;
 use carrick_sync::memory::PrimaryState;
-use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vocabulary};
+use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
 use serde_json::Value;
 
+use crate::brake::Brake;
 use crate::error::StepError;
 
 /// How people can give way to a copy whose name is taken.
@@ -68,6 +69,12 @@ pub trait Agent: Sync {
 
     /// Reports an event about an object, with what a server said if it said something.
     fn report(&self, object: &Value, event: Event, detail: Option<&str>);
+
+    /// Keeps writes that are undone again and again from being repeated at once; and whose writes they are: the source and its UID, because
+    /// a new one of the same name begins anew.
+    fn brake(&self) -> Option<(&Brake, (&SourceKey, &str))> {
+        None
+    }
 
     /// What to say about a status that was refused.
     fn refused_status(&self, at: &ObjectAddress) -> String;

@@ -1,19 +1,21 @@
 //! Executing steps.
 #![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use carrick_client::{Client, DeleteOptions, Error};
 use carrick_sync::edit::{self, Edit, Guard, json_patch};
-use carrick_sync::memory::{Applied, PrimaryState, StatusNote, checksum};
+use carrick_sync::memory::{Applied, CopyNote, PrimaryState, StatusNote, checksum};
 use carrick_sync::ownership::turned_over;
-use carrick_sync::{Adoption, Dependents, Event, ObjectAddress, Role, Side, Step};
-use serde_json::{Value, json};
+use carrick_sync::{Adoption, Dependents, Event, ObjectAddress, Role, Side, Step, Vocabulary};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::agent::{Agent, Observer};
-use crate::error::StepError;
+use crate::brake::Write;
+use crate::error::{StepError, Target, Verb};
 use crate::namespaces::Namespaces;
 use crate::resource::resource;
 
@@ -30,19 +32,96 @@ pub struct Executor<'a, A> {
     pub agent: A,
     /// Objects as they were seen or written last.
     pub objects: HashMap<ObjectAddress, Value>,
+    /// Objects that earlier steps of the same plan have written: the version that steps name, and the one that followed it.
+    pub rebased: HashMap<ObjectAddress, (String, String)>,
+}
+
+/// What was written and is still to be remembered.
+#[derive(Debug, Default)]
+pub struct Deferred(Vec<Note>);
+
+#[derive(Debug)]
+enum Note {
+    Written { entry: String, applied: Applied, copy: Option<CopyNote> },
+    Dropped(String),
 }
 
 impl<A: Agent> Executor<'_, A> {
     /// Executes steps until one fails.
     pub async fn run(&mut self, steps: Vec<Step>, observer: &impl Observer) -> Result<(), StepError> {
+        self.run_noting(steps, observer, None).await
+    }
+
+    /// The same, but what was written is noted for [`Executor::flush`] instead of being remembered at once. Dying before that is like dying
+    /// between a write and its memory.
+    pub async fn run_deferring(
+        &mut self,
+        steps: Vec<Step>,
+        observer: &impl Observer,
+        deferred: &mut Deferred,
+    ) -> Result<(), StepError> {
+        self.run_noting(steps, observer, Some(deferred)).await
+    }
+
+    /// Remembers everything that was noted, by one write.
+    pub async fn flush(&self, deferred: &mut Deferred) -> Result<(), StepError> {
+        let notes = std::mem::take(&mut deferred.0);
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let note = |state: &mut PrimaryState| {
+            for note in notes {
+                match note {
+                    Note::Written { entry, applied, copy } => state.note_written(&entry, applied, copy),
+                    Note::Dropped(entry) => state.drop_entry(&entry),
+                }
+            }
+        };
+        self.remember(note).await
+    }
+
+    /// Remembers, by one write, what all of these are about to write.
+    pub async fn intend(&self, strands: &[Vec<Step>]) -> Result<(), StepError> {
+        let intents = strands.iter().flatten().filter_map(|step| match step {
+            Step::RememberNext { entry, value } => Some((entry.clone(), value.clone())),
+            _ => None,
+        });
+        let intents: Vec<(String, Value)> = intents.collect();
+        if intents.len() < 2 {
+            return Ok(());
+        }
+        let note = |state: &mut PrimaryState| {
+            for (entry, value) in intents {
+                if !state.entry(&entry).is_some_and(|entry| entry.has(&value)) {
+                    state.note_next(&entry, value);
+                }
+            }
+        };
+        self.remember(note).await
+    }
+
+    async fn run_noting(
+        &mut self,
+        steps: Vec<Step>,
+        observer: &impl Observer,
+        mut deferred: Option<&mut Deferred>,
+    ) -> Result<(), StepError> {
+        let mut writes = self.check_brake(&steps)?.into_iter();
         let mut steps = steps.into_iter().peekable();
         while let Some(step) = steps.next() {
+            let write = writes.next().flatten();
             let (verb, role) = (step.verb(), step.role());
             let noted = observer.begins(&step);
             let begun = Instant::now();
             // What is remembered holds the content of the objects it is about.
             let confidential = step.address().map_or(role.is_some(), |at| self.agent.is_confidential(&at.kind));
-            let executed = self.execute(step).instrument(tracing::info_span!("step", verb)).await;
+            let executed = match (step, deferred.as_deref_mut()) {
+                (step @ (Step::Remember { .. } | Step::Drop { .. }), Some(deferred)) => {
+                    deferred.0.extend(self.note_of(step));
+                    Ok(())
+                }
+                (step, _) => self.execute(step).instrument(tracing::info_span!("step", verb)).await,
+            };
             let executed = executed.map_err(|error| if confidential { error.discreet() } else { error });
             observer.ended(noted, role, begun.elapsed(), executed.as_ref().copied());
             if let (Err(error), Some(Step::Remember { entry, value, .. })) = (&executed, steps.peek())
@@ -52,50 +131,66 @@ impl<A: Agent> Executor<'_, A> {
                 self.hold(entry, value).await;
             }
             executed?;
+            if let (Some(write), Some((brake, _))) = (write, self.agent.brake()) {
+                brake.wrote(write);
+            }
         }
         Ok(())
     }
 
+    /// What each step writes, for the brake. Nothing of a plan is executed as long as one of its writes has to wait.
+    fn check_brake(&self, steps: &[Step]) -> Result<Vec<Option<Write>>, StepError> {
+        let Some((brake, owner)) = self.agent.brake() else { return Ok(vec![None; steps.len()]) };
+        let mut writes = Vec::with_capacity(steps.len());
+        for step in steps {
+            let write = brake.write_of(&owner, step, self.agent.vocabulary());
+            if let (Some(Err(contest)), Some(at)) = (write.map(|write| brake.check(write)), step.address()) {
+                return Err(StepError::Undone { at: at.clone(), times: contest.times, wait: contest.wait });
+            }
+            writes.push(write);
+        }
+        Ok(writes)
+    }
+
     /// Executes one step.
     async fn execute(&mut self, step: Step) -> Result<(), StepError> {
-        let verb = step.verb();
         match step {
             Step::SetFinalizers { at, finalizers, held_by, resource_version } => {
                 let held = self.agent.vocabulary().held_by;
-                self.patch(verb, at, &finalizers_patch(&finalizers, held_by.map(|it| (held, it)), &resource_version))
-                    .await
+                self.patch(
+                    Verb::SetFinalizers,
+                    at,
+                    &finalizers_patch(&finalizers, held_by.map(|it| (held, it)), &resource_version),
+                )
+                .await
             }
             Step::EnsureNamespace { side, name } => self.ensure_namespace(side, &name).await,
             Step::Create { at, object } => self.create(at, object).await,
-            Step::Edit { at, edits, guard, annotated } => self.edit(at, &edits, &guard, annotated).await,
+            Step::Edit { at, edits, guard } => self.edit(at, &edits, &guard).await,
             Step::Apply { at, object, primary, first } => self.apply(at, object, primary, first).await,
-            Step::Patch { at, patch } => self.patch(verb, at, &patch).await,
+            Step::Patch { at, patch } => self.patch(Verb::Patch, at, &patch).await,
             Step::Replace { at, object } => {
                 let written = self.client(at.side).replace(&resource(&at.kind), at.namespace.as_deref(), &object).await;
-                self.wrote(verb, at, written)
+                self.wrote(Verb::Replace, at, written)
             }
             Step::WriteStatus { at, object, entry, schema } => self.write_status(at, &object, &entry, schema).await,
-            Step::Delete { at, uid, dependents } => {
-                let (client, options) = (self.client(at.side), delete_options(uid, dependents));
+            Step::Delete { at, uid, resource_version, dependents } => {
+                let (client, options) = (self.client(at.side), delete_options(uid, resource_version, dependents));
                 match client.delete(&resource(&at.kind), at.namespace.as_deref(), &at.name, &options).await {
-                    Err(source) if !source.is_not_found() => Err(failed(verb, &at, source)),
+                    Err(source) if !source.is_not_found() => Err(failed(Verb::Delete, &at, source)),
                     _ => Ok(()),
                 }
             }
             Step::ConfirmNoCopy => self.agent.confirm_no_copy().await,
-            Step::RememberNext { entry, value, only } => {
-                self.remember(verb, |state| state.note_next(&entry, value, only)).await
+            Step::RememberNext { entry, value } => self.remember(|state| state.note_next(&entry, value)).await,
+            Step::Remember { .. } | Step::Drop { .. } => {
+                let mut noted = Deferred(self.note_of(step).into_iter().collect());
+                self.flush(&mut noted).await
             }
-            Step::Remember { entry, value, copy, instead } => {
-                let copy = copy.and_then(|at| Some(self.objects.get(&at)?["metadata"]["uid"].as_str()?.to_owned()));
-                let applied = instead.map_or(Applied::Whole(value), Applied::Sum);
-                self.remember(verb, |state| state.note_written(&entry, applied, copy.as_deref())).await
-            }
-            Step::Track { records } => self.remember(verb, |state| state.track_all(records)).await,
-            Step::Drop { entry } => self.remember(verb, |state| state.drop_entry(&entry)).await,
+            Step::Track { records } => self.remember(|state| state.track_all(records)).await,
             Step::Forget => {
                 let written = self.agent.forget().await;
-                written.map_err(|source| self.state_failed(verb, source))
+                written.map_err(|source| self.state_failed(Verb::Forget, source))
             }
             Step::Report { at, event } => {
                 self.report(&at, event);
@@ -104,12 +199,24 @@ impl<A: Agent> Executor<'_, A> {
         }
     }
 
+    fn note_of(&self, step: Step) -> Option<Note> {
+        match step {
+            Step::Remember { entry, value, copy, how, instead } => {
+                let vocabulary = self.agent.vocabulary();
+                let copy = copy.and_then(|at| CopyNote::of(vocabulary, self.objects.get(&at)?, how));
+                Some(Note::Written { entry, applied: instead.map_or(Applied::Whole(value), Applied::Sum), copy })
+            }
+            Step::Drop { entry } => Some(Note::Dropped(entry)),
+            _ => None,
+        }
+    }
+
     /// Remembers an object whose copy cannot be made: it is held already, and must be released should its rules vanish.
     async fn hold(&self, entry: &str, value: &Value) {
         if self.agent.memory().entry(entry).is_some() {
             return;
         }
-        let note = |state: &mut PrimaryState| state.note_next(entry, value.clone(), true);
+        let note = |state: &mut PrimaryState| state.note_next(entry, value.clone());
         if let Err(error) = self.agent.remember(note).await {
             tracing::debug!(%error, "Cannot remember an object whose copy cannot be made.");
         }
@@ -122,9 +229,14 @@ impl<A: Agent> Executor<'_, A> {
         }
     }
 
-    fn wrote(&mut self, verb: &'static str, at: ObjectAddress, written: Result<Value, Error>) -> Result<(), StepError> {
+    fn wrote(&mut self, verb: Verb, at: ObjectAddress, written: Result<Value, Error>) -> Result<(), StepError> {
         match written {
             Ok(object) => {
+                // An edit does not name a version, so somebody else's may have come in between.
+                if let Some(before) = self.objects.get(&at).filter(|_| verb != Verb::Edit) {
+                    let first = self.rebased.remove(&at).map_or_else(|| version(before).to_owned(), |(first, _)| first);
+                    self.rebased.insert(at.clone(), (first, version(&object).to_owned()));
+                }
                 self.objects.insert(at, object);
                 Ok(())
             }
@@ -138,42 +250,33 @@ impl<A: Agent> Executor<'_, A> {
         }
     }
 
-    async fn remember(
-        &self,
-        verb: &'static str,
-        change: impl FnOnce(&mut PrimaryState) + Send,
-    ) -> Result<(), StepError> {
+    async fn remember(&self, change: impl FnOnce(&mut PrimaryState) + Send) -> Result<(), StepError> {
         let written = self.agent.remember(change).await;
-        written.map_err(|source| self.state_failed(verb, source))
+        written.map_err(|source| self.state_failed(Verb::Remember, source))
     }
 
-    /// Changes a copy if the guard holds when the write arrives. Where patches are not granted, the whole object is replaced.
-    async fn edit(
-        &mut self,
-        at: ObjectAddress,
-        edits: &[Edit],
-        guard: &Guard,
-        annotated: bool,
-    ) -> Result<(), StepError> {
+    /// Changes a copy if the guard holds when the write arrives. Where patches are not granted, or too much changes for one, the whole
+    /// object is replaced.
+    async fn edit(&mut self, at: ObjectAddress, edits: &[Edit], guard: &Guard) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
-        let patched = client.json_patch(&kind, namespace, &at.name, &json_patch(edits, guard, annotated)).await;
+        let patched = client.json_patch(&kind, namespace, &at.name, &json_patch(edits, guard)).await;
         let refused = match patched {
             // The server reports a test that fails like an object that is not valid.
-            Err(error) if error.is_invalid() || error.is_forbidden() => error,
-            patched => return self.wrote("edit", at, patched),
+            Err(error) if error.is_invalid() || error.is_forbidden() || error.is_too_large() => error,
+            patched => return self.wrote(Verb::Edit, at, patched),
         };
-        let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
+        let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed(Verb::Get, &at, source))?;
         let Some(mut live) = still_meant(live, guard) else {
-            return Err(StepError::Stale(at.to_string()));
+            return Err(StepError::Stale(at));
         };
         if refused.is_invalid() {
-            return Err(failed("edit", &at, refused));
+            return Err(failed(Verb::Edit, &at, refused));
         }
         edit::apply(edits, &mut live);
         match client.replace(&kind, namespace, &live).await {
-            Err(error) if error.is_forbidden() => Err(failed("edit", &at, refused)),
-            replaced => self.wrote("edit", at, replaced),
+            Err(error) if error.is_forbidden() => Err(failed(Verb::Edit, &at, refused)),
+            replaced => self.wrote(Verb::Edit, at, replaced),
         }
     }
 
@@ -188,9 +291,9 @@ impl<A: Agent> Executor<'_, A> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let (client, manager) = (self.client(at.side), self.agent.field_manager(primary));
         if first {
-            let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
+            let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed(Verb::Get, &at, source))?;
             let Some(live) = live.filter(|live| live["metadata"]["uid"] == object["metadata"]["uid"]) else {
-                return Err(StepError::Stale(at.to_string()));
+                return Err(StepError::Stale(at));
             };
             let entries = live["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
             let mut writers: Vec<&str> = self.agent.writers().iter().copied().chain([manager.as_str()]).collect();
@@ -204,12 +307,12 @@ impl<A: Agent> Executor<'_, A> {
                     {"op": "replace", "path": "/metadata/managedFields", "value": entries},
                 ]);
                 let patched = client.json_patch(&kind, namespace, &at.name, &patch).await;
-                let patched = patched.map_err(|source| failed("apply", &at, source))?;
+                let patched = patched.map_err(|source| failed(Verb::Apply, &at, source))?;
                 object["metadata"]["resourceVersion"] = patched["metadata"]["resourceVersion"].clone();
             }
         }
         let applied = client.apply_as(&kind, namespace, &object, &manager).await;
-        self.wrote("apply", at, applied)
+        self.wrote(Verb::Apply, at, applied)
     }
 
     /// Writes a status. One that the server does not take as it is would be sent again and again: it is remembered what was sent.
@@ -227,19 +330,19 @@ impl<A: Agent> Executor<'_, A> {
         let stored = match &written {
             Ok(stored) if stored["status"] == object["status"] => {
                 if self.agent.memory().entry(entry).is_some_and(|entry| entry.status.is_some()) {
-                    self.remember("remember", |state| state.note_status(entry, None)).await?;
+                    self.remember(|state| state.note_status(entry, None)).await?;
                 }
-                return self.wrote("write-status", at, written);
+                return self.wrote(Verb::WriteStatus, at, written);
             }
             Ok(stored) => Some(sum(stored)),
             Err(error) if error.is_invalid() => None,
-            Err(_) => return self.wrote("write-status", at, written),
+            Err(_) => return self.wrote(Verb::WriteStatus, at, written),
         };
         let note = StatusNote { sent, stored, schema };
-        self.remember("remember", |state| state.note_status(entry, Some(note))).await?;
+        self.remember(|state| state.note_status(entry, Some(note))).await?;
         let Err(error) = written else {
             self.report(&at, Event::StatusAltered);
-            return self.wrote("write-status", at, written);
+            return self.wrote(Verb::WriteStatus, at, written);
         };
         let error = if self.agent.is_confidential(&at.kind) { error.discreet() } else { error };
         if let Some(object) = self.objects.get(&at) {
@@ -248,48 +351,65 @@ impl<A: Agent> Executor<'_, A> {
         Err(StepError::StatusRefused(self.agent.refused_status(&at)))
     }
 
-    async fn patch(&mut self, verb: &'static str, at: ObjectAddress, patch: &Value) -> Result<(), StepError> {
+    /// Sends a merge patch. If an earlier step of the same plan has replaced the version that it names, it is for the one that followed.
+    async fn patch(&mut self, verb: Verb, at: ObjectAddress, patch: &Value) -> Result<(), StepError> {
+        let patch = rebased(patch, self.rebased.get(&at));
         let client = self.client(at.side);
-        let written = client.merge_patch(&resource(&at.kind), at.namespace.as_deref(), &at.name, patch).await;
+        let written = client.merge_patch(&resource(&at.kind), at.namespace.as_deref(), &at.name, &patch).await;
         self.wrote(verb, at, written)
     }
 
     async fn create(&mut self, at: ObjectAddress, object: Value) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
-        let get = async || client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source));
+        let get =
+            async || client.get(&kind, namespace, &at.name).await.map_err(|source| failed(Verb::Get, &at, source));
         // Where the name was taken before, it probably still is: that is no reason to write again and again.
         let mut existing = if self.agent.was_taken() { get().await? } else { None };
         if existing.is_none() {
             let created = client.create(&kind, namespace, &object).await;
-            let Err(refused) = &created else { return self.wrote("create", at, created) };
-            if refused.is_not_found() {
-                // The namespace may have been deleted since it was last seen.
-                self.namespaces.forget();
+            let Err(refused) = &created else { return self.wrote(Verb::Create, at, created) };
+            if refused.is_not_found()
+                && let Some(namespace) = namespace
+            {
+                // It may have been deleted since it was last seen.
+                self.namespaces.forget(client, namespace);
             }
             if !refused.is_already_exists() {
-                return self.wrote("create", at, created);
+                return self.wrote(Verb::Create, at, created);
             }
             existing = get().await?;
             if existing.is_none() {
-                return self.wrote("create", at, created);
+                return self.wrote(Verb::Create, at, created);
             }
         }
         let existing = existing.unwrap_or_default();
         match self.agent.adopt(&existing, &object) {
             // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew
             // once the copy is seen.
-            Adoption::Ours => Err(StepError::CopyLeft(at.to_string())),
+            Adoption::Ours => {
+                self.relink(&at, &existing, &object).await?;
+                Err(StepError::CopyLeft(at))
+            }
             Adoption::Take(taken) => {
                 tracing::info!(object = %at, "Taking over an object that was there before.");
                 let written = client.replace(&kind, namespace, &taken).await;
-                self.wrote("adopt", at, written)
+                self.wrote(Verb::Adopt, at, written)
             }
             Adoption::Foreign { owner } => {
-                Err(StepError::Foreign { at: at.to_string(), owner, advice: self.agent.advice().foreign })
+                Err(StepError::Foreign { at: at.clone(), owner, advice: self.agent.advice().foreign })
             }
-            Adoption::Refused => Err(StepError::Refused { at: at.to_string(), advice: self.agent.advice().refused }),
+            Adoption::Refused => Err(StepError::Refused { at: at.clone(), advice: self.agent.advice().refused }),
         }
+    }
+
+    /// Gives a copy the labels of its link that it lacks: without them no watch shows whose it is.
+    async fn relink(&self, at: &ObjectAddress, copy: &Value, wanted: &Value) -> Result<(), StepError> {
+        let Some(patch) = link_patch(self.agent.vocabulary(), copy, wanted) else { return Ok(()) };
+        tracing::info!(object = %at, "A copy has lost labels that lead to its source; it gets them back.");
+        let written =
+            self.client(at.side).merge_patch(&resource(&at.kind), at.namespace.as_deref(), &at.name, &patch).await;
+        written.map(drop).map_err(|source| failed(Verb::Label, at, source))
     }
 
     async fn ensure_namespace(&self, side: Side, name: &str) -> Result<(), StepError> {
@@ -299,8 +419,8 @@ impl<A: Agent> Executor<'_, A> {
         self.namespaces.ensure(self.client(side), side, name).await
     }
 
-    fn state_failed(&self, verb: &'static str, source: Error) -> StepError {
-        StepError::Write { verb, at: self.agent.memory_at(), source }
+    fn state_failed(&self, verb: Verb, source: Error) -> StepError {
+        StepError::Write { verb, at: Target::Memory(self.agent.memory_at()), source }
     }
 }
 
@@ -313,19 +433,48 @@ fn finalizers_patch(finalizers: &[String], held_by: Option<(&str, Value)>, resou
     patch
 }
 
+fn version(object: &Value) -> &str {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+}
+
+/// A patch for the version that followed the one it names.
+fn rebased<'a>(patch: &'a Value, moved: Option<&(String, String)>) -> Cow<'a, Value> {
+    match moved {
+        Some((from, to)) if version(patch) == from => {
+            let mut patch = patch.clone();
+            patch["metadata"]["resourceVersion"] = json!(to);
+            Cow::Owned(patch)
+        }
+        _ => Cow::Borrowed(patch),
+    }
+}
+
+/// The patch that gives a copy the labels by which it is found and that it should have; none if it has them.
+pub fn link_patch(vocabulary: &Vocabulary, copy: &Value, wanted: &Value) -> Option<Value> {
+    // Agents without a name find their copies in other ways.
+    let named = (!vocabulary.agent_name.is_empty()).then_some(wanted)?;
+    let wanted = named["metadata"]["labels"].as_object().into_iter().flatten();
+    let lacking = |(key, value): &(&String, &Value)| {
+        key.starts_with(vocabulary.prefix) && copy["metadata"]["labels"].get(key.as_str()) != Some(value)
+    };
+    let labels: Map<String, Value> = wanted.filter(lacking).map(|(key, value)| (key.clone(), value.clone())).collect();
+    let resource_version = &copy["metadata"]["resourceVersion"];
+    (!labels.is_empty()).then(|| json!({"metadata": {"labels": labels, "resourceVersion": resource_version}}))
+}
+
 /// An object as it is now, if it is still the one that a change was made for.
 fn still_meant(live: Option<Value>, guard: &Guard) -> Option<Value> {
     live.filter(|live| guard.holds(live))
 }
 
 /// Exactly the object that was seen, not one that has taken its place.
-fn delete_options(uid: String, dependents: Dependents) -> DeleteOptions {
+fn delete_options(uid: String, resource_version: Option<String>, dependents: Dependents) -> DeleteOptions {
     let propagation_policy = Some(dependents.policy().to_owned());
-    DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() }
+    DeleteOptions { uid: Some(uid), resource_version, propagation_policy }
 }
 
-fn failed(verb: &'static str, at: &ObjectAddress, source: Error) -> StepError {
-    StepError::Write { verb, at: at.to_string(), source }
+fn failed(verb: Verb, at: &ObjectAddress, source: Error) -> StepError {
+    StepError::Write { verb, at: at.into(), source }
 }
 
 #[cfg(test)]
@@ -334,8 +483,19 @@ mod tests {
 
     #[test]
     fn a_delete_says_which_object_it_means() {
-        let options = delete_options("u".to_owned(), Dependents::First);
+        let options = delete_options("u".to_owned(), None, Dependents::First);
         assert_eq!((options.uid.as_deref(), options.propagation_policy.as_deref()), (Some("u"), Some("Foreground")));
+        let options = delete_options("u".to_owned(), Some("7".to_owned()), Dependents::First);
+        assert_eq!(options.resource_version.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_patch_follows_what_the_same_plan_wrote_before_it_and_nothing_else() {
+        let patch = |version: &str| json!({"metadata": {"resourceVersion": version, "annotations": {"a": "1"}}});
+        let moved = ("7".to_owned(), "9".to_owned());
+        assert_eq!(*rebased(&patch("7"), Some(&moved)), patch("9"));
+        assert_eq!(*rebased(&patch("8"), Some(&moved)), patch("8"), "that is a version of somebody else");
+        assert_eq!(*rebased(&patch("7"), None), patch("7"));
     }
 
     #[test]

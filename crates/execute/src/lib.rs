@@ -5,19 +5,22 @@
 //!                                      │
 //!             Agent     what it remembers, whom it tells, what it may take over
 //!             Observer  counts, traces and learns how long servers take
+//!             Brake     what is undone again and again is written ever more rarely
 //!             Namespaces known to exist, so that nobody asks twice
 //! ```
 //!
 //! Steps are executed in order, and the first failure ends them: see [`StepError`]. Whoever decides again afterwards heals what was left.
 
 mod agent;
+mod brake;
 mod error;
 mod executor;
 mod namespaces;
 mod resource;
 
 pub use agent::{Advice, Agent, Observer};
-pub use error::StepError;
-pub use executor::Executor;
+pub use brake::{Brake, Contest};
+pub use error::{StepError, Target, Verb, asks_to_wait};
+pub use executor::{Deferred, Executor, link_patch};
 pub use namespaces::Namespaces;
 pub use resource::resource;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::error::StepError;
+use crate::error::{StepError, Target, Verb};
 
 /// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
 #[derive(Debug, Default)]
@@ -27,25 +27,44 @@ impl Namespaces {
         known.get_or_try_init(|| make_namespace(client, side, name)).await.copied()
     }
 
-    /// Forgets all of them: one was deleted since it was last seen.
-    pub fn forget(&self) {
-        self.0.lock().clear();
+    /// Forgets one that may have been deleted since it was last seen; all others are as known as before.
+    pub fn forget(&self, client: &Client, name: &str) {
+        self.0.lock().remove(&(client.url().to_owned(), name.to_owned()));
     }
 }
 
 /// Makes sure that a namespace exists. Consumers' namespaces mostly do, those for copies mostly do not.
 async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), StepError> {
     let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
-    let fail = |verb, source| StepError::Write { verb, at: format!("namespace {name}"), source };
+    let fail = |verb, source| StepError::Write { verb, at: Target::Namespace(name.to_owned()), source };
     let exists = async || client.get(&namespaces, None, name).await.map(|found| found.is_some());
-    if side.is_consumer() && exists().await.map_err(|source| fail("get", source))? {
+    if side.is_consumer() && exists().await.map_err(|source| fail(Verb::Get, source))? {
         return Ok(());
     }
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     match client.create(&namespaces, None, &namespace).await {
         // Who may not create namespaces may have been given this one.
         Err(source) if source.is_forbidden() && exists().await.unwrap_or(false) => Ok(()),
-        Err(source) if !source.is_already_exists() => Err(fail("create", source)),
+        Err(source) if !source.is_already_exists() => Err(fail(Verb::Create, source)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_missing_makes_no_other_one_unknown() {
+        let kubeconfig = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
+        let client = carrick_client::Server::from_kubeconfig_yaml(kubeconfig).unwrap().client();
+        let namespaces = Namespaces::default();
+        for name in ["one", "two"] {
+            let known = namespaces.0.lock().entry((client.url().to_owned(), name.to_owned())).or_default().clone();
+            known.set(()).unwrap();
+        }
+        namespaces.forget(&client, "one");
+        let known: Vec<String> = namespaces.0.lock().keys().map(|(_, name)| name.clone()).collect();
+        assert_eq!(known, ["two"]);
     }
 }

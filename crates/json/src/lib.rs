@@ -24,6 +24,11 @@
 //! assert_eq!(text::get(&json, "spec.size").raw(), "12345678901234567890");
 //! ```
 //!
+//! # Features
+//!
+//! `path` (paths and Go's bytes) and `yaml` (YAML and manifests) are on by default. Without them, what is left reads deep documents and merges them, and
+//! depends on serde alone.
+//!
 //! # Deviations from Go
 //!
 //! Compared with gjson 1.18.0, sjson 1.2.5 and `encoding/json` of Go 1.26 on hundreds of thousands of
@@ -54,14 +59,19 @@
 //!
 //! Encoding: none known for values that Go can encode. Text is UTF-8, so there is nothing to replace with U+FFFD.
 
+#[cfg(feature = "path")]
 pub mod go;
+#[cfg(feature = "yaml")]
 pub mod manifest;
 pub mod merge;
+#[cfg(feature = "path")]
 pub mod path;
+#[cfg(feature = "yaml")]
 pub mod yaml;
 
 mod read;
 
+#[cfg(feature = "path")]
 pub use path::reference;
 pub use read::{DEEPEST, STACK, TooDeep, depth, from_slice, from_str};
 

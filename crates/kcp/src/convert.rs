@@ -13,6 +13,11 @@ use crate::apis::split_schema_name;
 /// The annotation in which an APIExport of v1alpha1 keeps the claims that it cannot express.
 pub const KEPT_CLAIMS: &str = "apis.v1alpha2.kcp.io/permission-claims";
 
+/// The annotation in which an APIExport of v1alpha1 keeps the resources that it cannot express.
+pub const KEPT_RESOURCES: &str = "apis.v1alpha2.kcp.io/resource-schemas";
+/// The annotation in which an APIExport of v1alpha2 keeps the claims of v1alpha1, as far as v1alpha2 cannot express them.
+pub const KEPT_V1_CLAIMS: &str = "apis.v1alpha2.kcp.io/v1alpha1-permission-claims";
+
 const PREFIX: &str = "apis.v1alpha2.kcp.io/";
 const V1: &str = "v1alpha1";
 const V2: &str = "v1alpha2";
@@ -182,7 +187,7 @@ impl Claims {
 }
 
 /// A claim as kcp writes it: in the order of its type, without what is empty.
-fn written(claim: &Value) -> String {
+pub(crate) fn written(claim: &Value) -> String {
     let Some(map) = claim.as_object() else { return claim.to_string() };
     let mut keys: Vec<&str> = ORDER.to_vec();
     keys.extend(map.keys().map(String::as_str).filter(|key| !ORDER.contains(key)));
@@ -217,6 +222,9 @@ fn plain(claim: &Value, list: &Claims, version: &str) -> Value {
     if let Some(state) = claim.get("state") {
         out.insert("state".to_owned(), state.clone());
     }
+    // What neither version knows is not ours to drop.
+    let unknown = claim.as_object().into_iter().flatten().filter(|(field, _)| !ORDER.contains(&field.as_str()));
+    out.extend(unknown.map(|(field, value)| (field.clone(), value.clone())));
     Value::Object(out)
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::meta::ObjectMeta;
 
@@ -43,6 +44,55 @@ pub trait KcpObject: Serialize + DeserializeOwned {
     fn metadata_mut(&mut self) -> &mut ObjectMeta;
 }
 
+/// A kind that kcp serves in several versions, as a type of the newest one that this crate knows. Objects of the older version are converted
+/// when they are read and written, without loss in either direction.
+pub trait VersionedObject: KcpObject {
+    /// The kind in its older version.
+    const OLDER: Kind;
+
+    /// Converts an object in place; the arguments are versions.
+    fn convert(from: &str, to: &str, object: &mut Value);
+
+    /// The object as a server sent it in one of both versions.
+    fn from_version(version: &str, mut object: Value) -> Result<Self, serde_json::Error> {
+        if version == Self::OLDER.version && object.is_object() {
+            Self::convert(version, Self::KIND.version, &mut object);
+        }
+        serde_json::from_value(object)
+    }
+
+    /// The object as it is sent to a server in one of both versions.
+    fn to_version(&self, version: &str) -> Result<Value, serde_json::Error> {
+        let mut object = serde_json::to_value(self)?;
+        if version == Self::OLDER.version {
+            Self::convert(Self::KIND.version, version, &mut object);
+        }
+        object["apiVersion"] = json!(format!("{}/{version}", Self::KIND.group));
+        Ok(object)
+    }
+
+    /// The kind in the newest version of those that a server has.
+    fn newest_of<'a>(mut served: impl Iterator<Item = &'a str>) -> Kind {
+        if served.any(|version| version == Self::KIND.version) { Self::KIND } else { Self::OLDER }
+    }
+}
+
+impl VersionedObject for crate::apis::v1alpha2::ApiExport {
+    const OLDER: Kind = API_EXPORT;
+
+    fn convert(from: &str, to: &str, object: &mut Value) {
+        crate::convert::export(from, to, object);
+    }
+}
+
+impl VersionedObject for crate::apis::v1alpha2::ApiBinding {
+    const OLDER: Kind = API_BINDING;
+
+    fn convert(from: &str, to: &str, object: &mut Value) {
+        crate::convert::binding(from, to, object);
+    }
+}
+
 /// Group of exports, bindings and schemas.
 pub const APIS_GROUP: &str = "apis.kcp.io";
 /// Group of logical clusters and shards.
@@ -52,13 +102,13 @@ pub const TENANCY_GROUP: &str = "tenancy.kcp.io";
 /// Group of partitions.
 pub const TOPOLOGY_GROUP: &str = "topology.kcp.io";
 
-/// APIExport in the version the agent writes.
+/// APIExport in the version that old releases of kcp serve, and the reference agent writes.
 pub const API_EXPORT: Kind = Kind::new(APIS_GROUP, "v1alpha1", "APIExport", "apiexports");
-/// APIExport in the version kcp stores.
+/// APIExport in the version kcp stores, and the agent reads and writes.
 pub const API_EXPORT_V2: Kind = Kind::new(APIS_GROUP, "v1alpha2", "APIExport", "apiexports");
-/// APIBinding in the version the agent reads.
+/// APIBinding in the version that old releases of kcp serve.
 pub const API_BINDING: Kind = Kind::new(APIS_GROUP, "v1alpha1", "APIBinding", "apibindings");
-/// APIBinding in the version kcp stores.
+/// APIBinding in the version kcp stores, and the agent reads and writes.
 pub const API_BINDING_V2: Kind = Kind::new(APIS_GROUP, "v1alpha2", "APIBinding", "apibindings");
 /// APIResourceSchema.
 pub const API_RESOURCE_SCHEMA: Kind = Kind::new(APIS_GROUP, "v1alpha1", "APIResourceSchema", "apiresourceschemas");

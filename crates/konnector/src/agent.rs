@@ -93,8 +93,12 @@ pub async fn run(config: KonnectorConfig, stop: CancellationToken) -> Result<(),
     }
     health.expect_lease();
     let leadership = tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        leadership = election.acquire(&report) => leadership,
+        () = stop.cancelled() => None,
+        leadership = election.acquire(&report) => Some(leadership),
+    };
+    let Some(leadership) = leadership else {
+        election.release().await;
+        return Ok(());
     };
     metrics.set_leading(true);
     // Held until the work has finished. When it is lost, everything ends: another process may begin any moment.
@@ -125,7 +129,7 @@ async fn work(
     let cluster_uid = own_uid(&client).await;
     let local = Local::start(client, config.export.as_deref(), &end);
     health.follow(&local);
-    let context = Context::new(local, Arc::clone(metrics), config.polling, cluster_uid);
+    let context = Context::new(local, Arc::clone(metrics), config.polling, config.namespace.clone(), cluster_uid);
     contracts::run(Arc::new(context), end).await;
 }
 

@@ -1,5 +1,6 @@
 //! Decide: what was seen → what has to be written. No client, no clock, no randomness.
 
+pub mod accepted;
 pub mod binding;
 pub mod bundle;
 pub mod claims;

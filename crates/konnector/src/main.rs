@@ -41,7 +41,12 @@ async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
     let slice = roles.apiexport_endpointslice_ref.as_deref();
     let mut all = decide::roles::base(&subject);
     if !roles.base_only {
-        all.extend(agent::roles::of_cluster(&roles.server()?.client(), &subject, slice).await?);
+        let client = roles.server()?.client();
+        all.extend(agent::roles::of_cluster(&client, &subject, slice).await?);
+        for warning in agent::roles::warnings(&client).await? {
+            // Not among the roles, which may be piped elsewhere.
+            eprintln!("warning: {warning}");
+        }
     }
     let texts = all.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
     let text: String = texts.iter().flat_map(|role| ["---\n", role.trim_end(), "\n"]).collect();

@@ -123,6 +123,7 @@ impl Options {
             server_address: address,
             export: self.apiexport_endpointslice_ref.clone(),
             polling: self.provider_polling_interval,
+            namespace: environment("POD_NAMESPACE").filter(|namespace| !namespace.is_empty()),
         })
     }
 }

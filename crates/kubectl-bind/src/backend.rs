@@ -137,7 +137,7 @@ impl Backend {
         }
         // One that does not say its version, or not in these words, may be newer than this program.
         let said = provider["version"].as_str().unwrap_or_default();
-        if let Some(old) = version::of_program(said).ok().filter(|it| version::is_older(it, version::OLDEST)) {
+        if let Some(old) = version::of_program(said).ok().filter(|it| version::is_too_old(it)) {
             return Err(BackendError::TooOld { url: self.place.url.clone(), version: printable(old) });
         }
         let methods = provider["authenticationMethods"].as_array().map(Vec::as_slice).unwrap_or_default();

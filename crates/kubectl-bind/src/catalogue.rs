@@ -42,18 +42,38 @@ pub async fn run(kind: Kind, request: &options::Catalogue, flags: &options::Back
     let backend = Backend::new(place.clone(), Some(&login.access_token), flags)?;
     let items = backend.list(if kind == Kind::Templates { "templates" } else { "collections" }).await?;
     match request.output {
-        None => Ok(table(kind, &items, Timestamp::now())),
+        None | Some(Output::Wide) => Ok(table(kind, &items, Timestamp::now())),
+        Some(Output::Name) => Ok(names(kind, &items)),
         Some(output) => {
             print(&json!({"apiVersion": "v1", "kind": "List", "items": items}), output).map_err(CatalogueError::Print)
         }
     }
 }
 
+/// Kinds and names of an object, or of the objects in a list.
+fn named(object: &Value) -> String {
+    let all = object["items"].as_array().map_or_else(|| std::slice::from_ref(object), Vec::as_slice);
+    let name = |object: &Value| {
+        let (kind, metadata) = (object["kind"].as_str().unwrap_or_default().to_lowercase(), &object["metadata"]);
+        let name = metadata["name"].as_str().or(metadata["generateName"].as_str()).unwrap_or_default();
+        format!("{kind}/{}\n", printable(name))
+    };
+    all.iter().map(name).collect()
+}
+
+/// Names of what is in the catalogue, whose elements say no kind.
+fn names(kind: Kind, items: &[Value]) -> String {
+    let kind = if kind == Kind::Templates { "apiserviceexporttemplate" } else { "collection" };
+    let name = |item: &Value| format!("{kind}/{}\n", printable(item["metadata"]["name"].as_str().unwrap_or_default()));
+    items.iter().map(name).collect()
+}
+
 /// An object in a format.
 pub(crate) fn print(object: &Value, output: Output) -> Result<String, String> {
     match output {
         Output::Json => serde_json::to_string_pretty(object).map(|text| text + "\n").map_err(|error| error.to_string()),
-        Output::Yaml => serde_saphyr::to_string(object)
+        Output::Name => Ok(named(object)),
+        Output::Yaml | Output::Wide => serde_saphyr::to_string(object)
             .map(|text| format!("{}\n", text.trim_end()))
             .map_err(|error| error.to_string()),
     }

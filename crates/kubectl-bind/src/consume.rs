@@ -1,13 +1,14 @@
 //! Binding on this cluster: the answer of a backend becomes a Secret, a konnector, an export request at the provider and an APIServiceBinding.
 
 mod error;
+mod grant;
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_EXPORT_REQUEST, GROUP, Kind, VERSION};
-use carrick_bind_api::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY};
+use carrick_bind_api::names::{ACCEPTED_CLAIMS_ANNOTATION, KONNECTOR_NAMESPACE, KUBECONFIG_KEY};
 use carrick_bind_api::response::{BindingResponse, decode};
 use carrick_client::{Client, InlineKubeconfig, Resource, Server};
 use jiff::Timestamp;
@@ -123,7 +124,8 @@ async fn bind(
     let image = consume.konnector_image.as_deref();
     let plan = deploy::plan(client, provider, None, consume.skip_konnector, image).await?;
     if consume.dry_run || consume.output.is_some() {
-        return preview(provider, plan, requests, already.as_deref(), consume.output.unwrap_or(Output::Yaml));
+        let (grants, output) = (!consume.skip_konnector && !consume.skip_roles, consume.output.unwrap_or(Output::Yaml));
+        return preview(provider, plan, requests, already.as_deref(), grants, output);
     }
     let mut said = plan.left.map_or_else(String::new, |why| format!("konnector left as it is: {why}\n"));
     let mut secret = plan.secret;
@@ -140,10 +142,34 @@ async fn bind(
         Some(name) => vec![name],
         None => ask(provider, requests, consume.timeout).await?,
     };
-    for name in names {
-        let _ = writeln!(said, "{}", write_binding(client, &name, &secret).await?);
+    for (at, name) in names.iter().enumerate() {
+        let request = requests.get(at).map(grant::read).unwrap_or_default();
+        if !consume.skip_konnector && !consume.skip_roles {
+            eprint!("{}", carrick_process::printable::printable(&grant::announced(name, &request)));
+            said += &granted(client, &grant::roles(name, &secret, &request)).await;
+        }
+        let accepted = grant::accepted(&request);
+        let _ = writeln!(said, "{}", write_binding(client, name, &secret, accepted.as_deref()).await?);
     }
     Ok(said)
+}
+
+/// Grants roles; what was done, or who has to do it.
+async fn granted(client: &Client, roles: &[Value]) -> String {
+    let mut said = String::new();
+    for role in roles {
+        match deploy::write(client, role).await {
+            Ok(name) => {
+                let _ = writeln!(said, "{}/{name} written", role["kind"].as_str().unwrap_or_default().to_lowercase());
+            }
+            Err(error) => {
+                let cure = "the binding waits until whoever administers this cluster runs: konnector roles | kubectl apply -f -";
+                let _ = writeln!(said, "the konnector has not got its rights: {error}; {cure}");
+                return said;
+            }
+        }
+    }
+    said
 }
 
 fn resource(kind: Kind) -> Resource {
@@ -247,15 +273,25 @@ fn conditions(status: &Value) -> String {
     if said.is_empty() { "the provider says nothing".to_owned() } else { said.join("; ") }
 }
 
-fn binding(name: &str, secret: &str) -> Value {
-    json!({"apiVersion": format!("{GROUP}/{VERSION}"), "kind": API_SERVICE_BINDING.kind, "metadata": {"name": name},
-        "spec": {"kubeconfigSecretRef": {"namespace": KONNECTOR_NAMESPACE, "name": secret, "key": KUBECONFIG_KEY}}})
+fn binding(name: &str, secret: &str, accepted: Option<&str>) -> Value {
+    let mut binding = json!({"apiVersion": format!("{GROUP}/{VERSION}"), "kind": API_SERVICE_BINDING.kind, "metadata": {"name": name},
+        "spec": {"kubeconfigSecretRef": {"namespace": KONNECTOR_NAMESPACE, "name": secret, "key": KUBECONFIG_KEY}}});
+    if let Some(accepted) = accepted {
+        // What was shown is accepted, and not what the provider claims later.
+        binding["metadata"]["annotations"] = json!({ACCEPTED_CLAIMS_ANNOTATION: accepted});
+    }
+    binding
 }
 
-async fn write_binding(client: &Client, name: &str, secret: &str) -> Result<String, ConsumeError> {
+async fn write_binding(
+    client: &Client,
+    name: &str,
+    secret: &str,
+    accepted: Option<&str>,
+) -> Result<String, ConsumeError> {
     let kind = resource(API_SERVICE_BINDING);
     let failed = |source| ConsumeError::Consumer { what: format!("APIServiceBinding {name}"), source };
-    let object = binding(name, secret);
+    let object = binding(name, secret, accepted);
     match client.create(&kind, None, &object).await {
         Err(error) if error.is_already_exists() => {}
         made => return made.map(|_| format!("apiservicebinding/{name} written")).map_err(failed),
@@ -273,6 +309,7 @@ fn preview(
     plan: Plan,
     requests: &[Value],
     already: Option<&str>,
+    grants: bool,
     output: Output,
 ) -> Result<String, ConsumeError> {
     let mut objects = plan.objects;
@@ -292,8 +329,14 @@ fn preview(
         Some(name) => vec![name.to_owned()],
         None => asked.collect(),
     };
-    objects.extend(names.iter().map(|name| binding(name, &secret)));
-    if output == Output::Json {
+    for (at, name) in names.iter().enumerate() {
+        let request = requests.get(at).map(grant::read).unwrap_or_default();
+        if grants {
+            objects.extend(grant::roles(name, &secret, &request));
+        }
+        objects.push(binding(name, &secret, grant::accepted(&request).as_deref()));
+    }
+    if matches!(output, Output::Json | Output::Name) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         return crate::catalogue::print(&list, output).map_err(ConsumeError::Request);
     }

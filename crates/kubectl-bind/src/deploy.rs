@@ -14,6 +14,7 @@ use carrick_client::{Client, ListOptions, Resource};
 use serde_json::Value;
 
 pub use error::DeployError;
+pub(crate) use manifests::konnector_subject;
 
 use crate::options::Deploy;
 use install::Install;
@@ -36,7 +37,7 @@ pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployErro
     let mut said = left.map_or_else(String::new, |why| format!("konnector left as it is: {why}\n"));
     if request.dry_run {
         // Not a part of what is piped into kubectl.
-        eprint!("{said}");
+        eprint!("{}", carrick_process::printable::printable(&said));
         return yaml(&objects);
     }
     for object in &objects {

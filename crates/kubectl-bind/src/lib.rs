@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod config;
 pub mod consume;
 pub mod deploy;
+pub mod habits;
 pub mod identity;
 pub mod login;
 pub mod options;

@@ -1,16 +1,23 @@
 //! `kubectl-bind`: parse the flags, do it, say what went wrong.
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::process::ExitCode;
 
 use carrick_client::Client;
 use carrick_kubectl_bind::catalogue::{self, Kind};
 use carrick_kubectl_bind::options::{Command, Options};
-use carrick_kubectl_bind::{consume, deploy, identity, login, unbind};
+use carrick_kubectl_bind::{consume, deploy, habits, identity, login, unbind};
+use carrick_process::printable::printable;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let options = Options::parse().checked().unwrap_or_else(|error| error.exit());
+    let options = match options() {
+        Ok(options) => options.checked().unwrap_or_else(|error| error.exit()),
+        Err(problem) => {
+            eprintln!("error: {problem}");
+            return ExitCode::from(2);
+        }
+    };
     let done = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -18,15 +25,31 @@ fn main() -> ExitCode {
         .and_then(|runtime| runtime.block_on(run(options)));
     match done {
         Ok(text) => {
+            // What is piped is data; what is shown is for people, and much of it was written by others.
+            let shown = std::io::stdout().is_terminal();
+            let text = if shown { printable(&text).into_owned() } else { text };
             // If the reader has closed the pipe, there is nobody to print for.
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
         Err(problem) => {
-            eprintln!("error: {problem}");
+            eprintln!("error: {}", printable(&problem));
             ExitCode::FAILURE
         }
     }
+}
+
+/// What was asked for, in our words or in those of kube-bind.
+fn options() -> Result<Options, String> {
+    // Paths need not be text.
+    let Ok(args) = std::env::args_os().map(std::ffi::OsString::into_string).collect::<Result<Vec<_>, _>>() else {
+        return Ok(Options::parse());
+    };
+    let (args, said) = habits::taken(args)?;
+    for line in said {
+        eprintln!("note: {line}");
+    }
+    Ok(Options::parse_from(args))
 }
 
 async fn run(options: Options) -> Result<String, String> {

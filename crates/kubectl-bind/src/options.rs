@@ -32,6 +32,7 @@ impl Options {
             || *skip_browser
             || consume.skip_konnector
             || consume.konnector_image.is_some()
+            || consume.skip_roles
             || consume.dry_run
             || consume.output.is_some()
             || consume.cluster_identity.is_some();
@@ -78,6 +79,10 @@ pub enum Output {
     Yaml,
     /// JSON
     Json,
+    /// Kinds and names
+    Name,
+    /// What is printed without a format
+    Wide,
 }
 
 /// What is done on this cluster when something is bound.
@@ -89,6 +94,9 @@ pub struct Consume {
     /// Image of the konnector, installed whatever is there
     #[arg(long, value_name = "IMAGE", hide = true, conflicts_with = "skip_konnector")]
     pub konnector_image: Option<String>,
+    /// Do not grant the konnector the rights that the binding needs; somebody else does
+    #[arg(long)]
+    pub skip_roles: bool,
     /// Print what would be written, and write nothing
     #[arg(short, long)]
     pub dry_run: bool,

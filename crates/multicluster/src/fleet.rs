@@ -38,7 +38,7 @@ use crate::informer::{AnyInformer, Informer, InformerSettings, Inner as Informer
 use crate::name::EndpointId;
 use crate::provider::Provider;
 use crate::stats::ControllerStats;
-use crate::store::{FleetStore, Undecodable};
+use crate::store::{FleetStore, Ledger, Undecodable};
 use roster::Roster;
 
 pub use builder::FleetBuilder;
@@ -77,6 +77,8 @@ pub struct Fleet {
 struct Inner {
     coordinator: Arc<dyn Coordinator>,
     settings: InformerSettings,
+    /// How much of each cluster compact stores keep, if that is limited.
+    ledger: Option<Arc<Ledger>>,
     state: Mutex<FleetState>,
     /// Grows with every change, for those who wait for one.
     changes: watch::Sender<u64>,
@@ -213,7 +215,8 @@ impl Fleet {
 
     /// Watches a kind whose objects are kept as compact bytes and decoded on use.
     pub fn informer_compact(&self, resource: Resource, config: impl Into<WatchConfig>) -> Informer<Object> {
-        self.watch(resource, config.into(), FleetStore::compact)
+        let ledger = self.inner.ledger.clone();
+        self.watch(resource, config.into(), || FleetStore::compact_within(ledger))
     }
 
     /// The objects of a kind that is watched, by a controller or through [`Fleet::informer`]. If it is watched in several

@@ -38,6 +38,9 @@ pub use state::WatchState;
 /// How long changes of clusters' APIs are collected before objects are listed again.
 const NEW_APIS: Duration = Duration::from_secs(1);
 
+/// How long the returns of clusters to an endpoint are collected before objects are listed again.
+const RETURNED: Duration = Duration::from_secs(1);
+
 /// What to watch, and how. Made from kube's [`Config`] or from our own [`WatchOptions`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WatchConfig(WatchOptions);
@@ -244,9 +247,14 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
 
     fn engage(&self, cluster: &Cluster) {
         let endpoint = cluster.endpoint();
+        let returned = self.shared.store.has_left(cluster.name(), endpoint);
         let moved = self.shared.store.settle(cluster.name(), endpoint);
         let pumps = self.pumps.lock();
         let Some(pump) = pumps.get(endpoint) else { return };
+        if returned {
+            // What the endpoint said about it before this was known was ignored.
+            pump.relist_in(RETURNED);
+        }
         if moved {
             // What the old endpoint had is compared with a list of the new one, once it has had time to arrive there.
             pump.compare_in(self.shared.move_grace);

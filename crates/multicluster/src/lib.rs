@@ -64,7 +64,7 @@
 //!
 //! - `kcp` (default): the providers of kcp, in [`providers::kcp`].
 //! - `metrics`: metrics in Prometheus' text format.
-//! - `testing`: a fleet in memory for your tests, in [`testing`]; for dev-dependencies.
+//! - `testing`: a fleet in memory for your tests, in the module of that name; for dev-dependencies.
 //!
 //! What the API shows of other crates is re-exported: [`kube`], [`futures`], [`client`] and [`CancellationToken`]. TLS is rustls; see the README
 //! for the choice of its cryptography.

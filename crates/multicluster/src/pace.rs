@@ -1,5 +1,6 @@
 //! How many reconciles may run at once, found by measuring how fast servers answer.
 
+use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::name::ClusterName;
 use crate::priority::Priority;
-use crate::queue::{Lease, Queue};
+use crate::queue::{Lease, Pick, Queue};
 use crate::request::HasCluster;
 
 /// The first limit: small, so that the answer times of idle servers are measured.
@@ -26,6 +28,8 @@ const AT_REST: usize = 2;
 const URGENT: usize = 4;
 /// Which part of that is left to requests of low priority meanwhile.
 const BACKGROUND: usize = 32;
+/// Whatever runs for longer waits for a slow server, and keeps no first key of another cluster waiting.
+const SLOW: Duration = Duration::from_millis(250);
 /// For how long after an urgent request another one is expected.
 const EXPECTED: Duration = Duration::from_secs(1);
 
@@ -63,6 +67,14 @@ impl Pace {
         Self { inner: Arc::new(Inner { course, room: Notify::new() }) }
     }
 
+    /// No more of one cluster at once than this, over all controllers that share the pace, so that no cluster can take all places. Whatever
+    /// exceeds it waits, and keeps nobody of another cluster waiting.
+    #[must_use]
+    pub fn per_cluster(self, most: usize) -> Self {
+        self.inner.course.lock().per_cluster = most.max(1);
+        self
+    }
+
     /// How many may run while nothing is urgent.
     pub fn limit(&self) -> usize {
         self.inner.course.lock().limit()
@@ -89,10 +101,14 @@ impl Pace {
     pub(crate) async fn next<K: HasCluster + Eq + Hash + Clone>(&self, queue: &Queue<K>) -> Option<Lease<K>> {
         loop {
             let told = self.inner.room.notified();
-            let Admission { lowest, until } = self.inner.course.lock().admission(Instant::now());
+            let (Admission { lowest, idle, until }, full) = {
+                let course = self.inner.course.lock();
+                (course.admission(Instant::now()), course.full())
+            };
+            let pick = Pick { idle, full };
             let next = async {
                 match lowest {
-                    Some(lowest) => queue.next_above(lowest).await,
+                    Some(lowest) => queue.next_with(lowest, &pick).await,
                     None => pending().await,
                 }
             };
@@ -121,11 +137,11 @@ impl Pace {
     }
 
     /// Counts a reconcile as running until the guard is dropped.
-    pub(crate) fn begin(&self, priority: Priority) -> PaceGuard {
-        self.inner.course.lock().begin(priority, Instant::now());
+    pub(crate) fn begin(&self, cluster: &ClusterName, priority: Priority) -> PaceGuard {
+        let number = self.inner.course.lock().begin(cluster, priority, Instant::now());
         // Others that wait for anything may have to wait for something urgent from now on.
         self.inner.room.notify_waiters();
-        PaceGuard { pace: self.clone(), priority }
+        PaceGuard { pace: self.clone(), number }
     }
 }
 
@@ -133,12 +149,12 @@ impl Pace {
 #[derive(Debug)]
 pub(crate) struct PaceGuard {
     pace: Pace,
-    priority: Priority,
+    number: u64,
 }
 
 impl Drop for PaceGuard {
     fn drop(&mut self) {
-        self.pace.inner.course.lock().end(self.priority);
+        self.pace.inner.course.lock().end(self.number);
         self.pace.inner.room.notify_waiters();
     }
 }
@@ -152,6 +168,12 @@ struct Course {
     running: usize,
     /// How many of those are more urgent than [`Priority::Low`].
     urgent: usize,
+    /// Those that run, in the order in which they have begun.
+    begun: BTreeMap<u64, Begun>,
+    /// How many of each cluster run, and how many may.
+    clusters: HashMap<ClusterName, usize>,
+    per_cluster: usize,
+    numbers: u64,
     /// Until when somebody is expected to wait for something.
     busy_until: Option<Instant>,
     /// Nobody has waited so far: it may grow fast.
@@ -161,11 +183,21 @@ struct Course {
     servers: Vec<Option<Server>>,
 }
 
+/// One that runs.
+#[derive(Debug)]
+struct Begun {
+    since: Instant,
+    priority: Priority,
+    cluster: ClusterName,
+}
+
 /// What may begin now.
 #[derive(Debug, PartialEq)]
 struct Admission {
     /// The least urgent that may; nothing if `None`.
     lowest: Option<Priority>,
+    /// Only if nothing of its cluster runs.
+    idle: bool,
     /// Until when that is true, if nothing begins or ends.
     until: Option<Instant>,
 }
@@ -183,35 +215,84 @@ impl Course {
         let (fewest, most) = (number(fewest), number(most.max(fewest)));
         let limit = FIRST.clamp(fewest, most);
         let servers = Vec::new();
-        Self { fewest, most, limit, running: 0, urgent: 0, busy_until: None, probing: true, answers: 0.0, servers }
+        Self {
+            fewest,
+            most,
+            limit,
+            running: 0,
+            urgent: 0,
+            begun: BTreeMap::new(),
+            clusters: HashMap::new(),
+            per_cluster: usize::MAX,
+            numbers: 0,
+            busy_until: None,
+            probing: true,
+            answers: 0.0,
+            servers,
+        }
     }
 
-    fn begin(&mut self, priority: Priority, now: Instant) {
+    fn begin(&mut self, cluster: &ClusterName, priority: Priority, now: Instant) -> u64 {
+        self.numbers += 1;
+        self.begun.insert(self.numbers, Begun { since: now, priority, cluster: cluster.clone() });
+        *self.clusters.entry(cluster.clone()).or_default() += 1;
         self.running += 1;
         self.urgent += usize::from(priority != Priority::Low);
         if priority == Priority::High {
             self.busy_until = Some(now + EXPECTED);
         }
+        self.numbers
     }
 
-    fn end(&mut self, priority: Priority) {
+    fn end(&mut self, number: u64) {
+        let Some(Begun { priority, cluster, .. }) = self.begun.remove(&number) else { return };
         self.running -= 1;
         self.urgent -= usize::from(priority != Priority::Low);
+        if let Some(count) = self.clusters.get_mut(&cluster) {
+            *count -= 1;
+            if *count == 0 {
+                self.clusters.remove(&cluster);
+            }
+        }
+    }
+
+    /// Clusters of which no more may begin.
+    fn full(&self) -> Vec<ClusterName> {
+        let full = self.clusters.iter().filter(|(_, running)| **running >= self.per_cluster);
+        full.map(|(cluster, _)| cluster.clone()).collect()
     }
 
     fn admission(&self, now: Instant) -> Admission {
-        let limit = self.limit();
         let until = self.busy_until.filter(|until| *until > now);
-        let background = self.running - self.urgent;
-        let for_all = if until.is_some() { background < (limit / BACKGROUND).max(1) } else { self.running < limit };
-        let lowest = if for_all {
+        let lowest = self.lowest(until.is_some(), self.running, self.urgent);
+        if lowest.is_some() {
+            return Admission { lowest, idle: false, until };
+        }
+        // They have begun one after the other.
+        let slow = self.begun.values().take_while(|begun| begun.since + SLOW <= now);
+        let (mut running, mut urgent) = (self.running, self.urgent);
+        for Begun { priority, .. } in slow {
+            running -= 1;
+            urgent -= usize::from(*priority != Priority::Low);
+        }
+        let is_bearable = self.running < whole(self.most);
+        let lowest = self.lowest(until.is_some(), running, urgent).filter(|_| is_bearable);
+        let next = self.begun.values().map(|begun| begun.since + SLOW).find(|at| *at > now);
+        let until = until.into_iter().chain(next.filter(|_| lowest.is_none())).min();
+        Admission { lowest, idle: true, until }
+    }
+
+    /// The least urgent that may begin while so many run.
+    fn lowest(&self, busy: bool, running: usize, urgent: usize) -> Option<Priority> {
+        let limit = self.limit();
+        let is_calm = !busy || running - urgent < (limit / BACKGROUND).max(1);
+        if is_calm && running < limit {
             Some(Priority::Low)
-        } else if self.urgent < (limit / URGENT).max(self.fewest()) {
+        } else if urgent < (limit / URGENT).max(self.fewest()) {
             Some(Priority::Normal)
         } else {
             None
-        };
-        Admission { lowest, until }
+        }
     }
 
     fn limit(&self) -> usize {
@@ -337,25 +418,18 @@ mod tests {
         let now = Instant::now();
         let mut course = Course::between(4, 128);
         course.limit = 32.0;
-        for _ in 0..31 {
-            course.begin(Priority::Low, now);
-        }
+        let mut low: Vec<u64> = (0..31).map(|_| course.begin(&"c".parse().unwrap(), Priority::Low, now)).collect();
         let lowest = |course: &Course, at| course.admission(at).lowest;
         assert_eq!(lowest(&course, now), Some(Priority::Low), "the limit is not reached");
-        course.begin(Priority::Low, now);
+        low.push(course.begin(&"c".parse().unwrap(), Priority::Low, now));
         assert_eq!(lowest(&course, now), Some(Priority::Normal), "there is always room for what is urgent");
-        for _ in 0..32 / URGENT {
-            course.begin(Priority::High, now);
-        }
+        let high: Vec<u64> =
+            (0..32 / URGENT).map(|_| course.begin(&"c".parse().unwrap(), Priority::High, now)).collect();
         assert_eq!(lowest(&course, now), None, "but not for any number");
-        for _ in 0..32 / URGENT {
-            course.end(Priority::High);
-        }
-        for _ in 0..32 {
-            course.end(Priority::Low);
-        }
-        assert_eq!(course.admission(now), Admission { lowest: Some(Priority::Low), until: Some(now + EXPECTED) });
-        course.begin(Priority::Low, now);
+        high.into_iter().chain(low).for_each(|number| course.end(number));
+        let all = Admission { lowest: Some(Priority::Low), idle: false, until: Some(now + EXPECTED) };
+        assert_eq!(course.admission(now), all);
+        course.begin(&"c".parse().unwrap(), Priority::Low, now);
         assert_eq!(lowest(&course, now), Some(Priority::Normal), "one is enough while somebody waits for others");
         assert_eq!(lowest(&course, now + EXPECTED), Some(Priority::Low), "nobody does any more");
     }
@@ -375,7 +449,7 @@ mod tests {
                 running.pop_front();
                 continue;
             };
-            let turn = pace.begin(lease.priority());
+            let turn = pace.begin(lease.key().cluster(), lease.priority());
             if lease.priority() == Priority::Low {
                 low += 1;
             } else {
@@ -386,12 +460,68 @@ mod tests {
         assert!(!running.is_empty());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn slow_ones_leave_room_for_the_first_of_others_and_for_no_more_of_their_own() {
+        let (pace, queue) = (Pace::between(4, 16), Queue::default());
+        let key = |cluster: &str, name: usize| Key::new(cluster.parse().unwrap(), "", name.to_string());
+        (0..10).for_each(|number| queue.add_with(key("slow", number), Priority::High, Reason::Changed));
+        let mut running = Vec::new();
+        while let Some(Some(lease)) = pace.next(&queue).now_or_never() {
+            running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
+        }
+        assert_eq!(running.len(), 4);
+        for name in ["calm", "still"] {
+            queue.add_with(key(name, 0), Priority::High, Reason::Changed);
+            queue.add_with(key(name, 1), Priority::High, Reason::Changed);
+            let next = tokio::time::timeout(Duration::from_mins(1), pace.next(&queue)).await;
+            let lease = next.expect("it does not wait for slow ones of others").unwrap();
+            assert_eq!(&**lease.key().cluster(), name);
+            running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
+        }
+        let next = tokio::time::timeout(Duration::from_mins(1), pace.next(&queue)).await;
+        assert!(next.is_err(), "whoever has some under way waits for them");
+        running.remove(0);
+        assert!(pace.next(&queue).now_or_never().is_none(), "one of six has ended, and four may run");
+        running.drain(..3);
+        assert!(pace.next(&queue).now_or_never().flatten().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_cluster_cannot_take_all_places() {
+        // Two controllers with one pace: what a cluster has under way counts in both.
+        let (pace, queues) = (Pace::between(8, 8).per_cluster(3), [Queue::default(), Queue::default()]);
+        let key = |cluster: &str, name: usize| Key::new(cluster.parse().unwrap(), "", name.to_string());
+        for queue in &queues {
+            (0..10).for_each(|number| queue.add_with(key("greedy", number), Priority::Low, Reason::Listed));
+        }
+        let mut running = Vec::new();
+        for queue in queues.iter().cycle().take(8) {
+            if let Some(Some(lease)) = pace.next(queue).now_or_never() {
+                running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
+            }
+        }
+        assert_eq!(running.len(), 3, "that is its share");
+        for queue in &queues {
+            queue.add_with(key("modest", 0), Priority::Low, Reason::Listed);
+            let lease = pace.next(queue).now_or_never().flatten().expect("others have places left");
+            assert_eq!(&**lease.key().cluster(), "modest");
+            running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
+        }
+        assert!(pace.next(&queues[0]).now_or_never().is_none());
+        running.remove(0);
+        for queue in &queues {
+            let next = pace.next(queue).now_or_never().flatten();
+            let lease = next.expect("its keys have kept their turn in both queues");
+            assert_eq!(&**lease.key().cluster(), "greedy");
+        }
+    }
+
     #[tokio::test]
     async fn whoever_waits_is_let_in_when_another_one_ends() {
         let pace = Pace::between(1, 1);
         let queue = Queue::default();
         queue.add(Key::new("one".parse().unwrap(), "", "first"));
-        let turn = pace.begin(Priority::Normal);
+        let turn = pace.begin(&"other".parse().unwrap(), Priority::Normal);
         let waiting = tokio::spawn({
             let (pace, queue) = (pace.clone(), queue.clone());
             async move { pace.next(&queue).await }

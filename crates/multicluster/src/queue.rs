@@ -198,6 +198,11 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
 
     /// The next key of at least this priority, as soon as there is one; `None` after [`Queue::close`].
     pub async fn next_above(&self, lowest: Priority) -> Option<Lease<K>> {
+        self.next_with(lowest, &Pick::default()).await
+    }
+
+    /// The same, of the clusters that may have a turn.
+    pub(crate) async fn next_with(&self, lowest: Priority, pick: &Pick) -> Option<Lease<K>> {
         // Whoever waits for a timer is the only one who knows about it: if it leaves, another must take over.
         let mut baton = Baton { wake: &self.shared.wake, held: true };
         loop {
@@ -207,7 +212,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
                 if state.is_closed() {
                     return None;
                 }
-                if let Some(run) = state.next(Instant::now(), lowest) {
+                if let Some(run) = state.next(Instant::now(), lowest, pick) {
                     // Wake-ups do not add up, so whoever takes a key wakes the next one while there are more.
                     baton.held = state.has_more();
                     return Some(Lease { shared: self.shared.clone(), run, end: End::Open });
@@ -254,6 +259,15 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
     pub fn longest(&self, count: usize) -> Vec<(ClusterName, usize)> {
         self.shared.state.lock().longest(count)
     }
+}
+
+/// Which clusters may have a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Pick {
+    /// Only those of which nothing runs.
+    pub(crate) idle: bool,
+    /// None of these.
+    pub(crate) full: Vec<ClusterName>,
 }
 
 struct Baton<'a> {

@@ -10,6 +10,7 @@
 //! missed, and lets a cluster move from one endpoint to another without a gap.
 
 mod index;
+mod ledger;
 mod state;
 
 use std::fmt;
@@ -26,6 +27,7 @@ use crate::guard::{Callback, Panicked, caught};
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
 use crate::request::Key;
+pub(crate) use ledger::Ledger;
 use state::StoreState;
 
 /// What a watch event changed in the store.
@@ -93,7 +95,11 @@ impl<K> Default for Applied<K> {
     }
 }
 
-type Decode<K> = dyn Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync;
+/// How many times smaller an object may become in a store.
+const SMALLER: usize = 8;
+
+/// What is kept of an object, and how many bytes that takes.
+type Decode<K> = dyn Fn(&Object) -> Result<(K, usize), serde_json::Error> + Send + Sync;
 
 /// All objects of one kind, by cluster, namespace and name, fed by one watch per endpoint. Cloning shares the store.
 ///
@@ -111,13 +117,20 @@ type Decode<K> = dyn Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync;
 pub struct FleetStore<K> {
     decode: Arc<Decode<K>>,
     state: Arc<RwLock<StoreState<K>>>,
+    /// How much may be kept of each cluster, if that is limited.
+    ledger: Option<Arc<Ledger>>,
     /// Grows with every event, for those who wait for one.
     events: Arc<watch::Sender<u64>>,
 }
 
 impl<K> Clone for FleetStore<K> {
     fn clone(&self) -> Self {
-        Self { decode: self.decode.clone(), state: self.state.clone(), events: self.events.clone() }
+        Self {
+            decode: self.decode.clone(),
+            state: self.state.clone(),
+            ledger: self.ledger.clone(),
+            events: self.events.clone(),
+        }
     }
 }
 
@@ -131,15 +144,49 @@ impl<K: DeserializeOwned + 'static> FleetStore<K> {
 impl FleetStore<Object> {
     /// An empty store of objects that are kept as compact bytes and decoded on use.
     pub fn compact() -> Self {
+        Self::compact_within(None)
+    }
+
+    /// The same, with as much of each cluster as a ledger has room for. Of what exceeds that there is only
+    /// [metadata](Object::left_out).
+    pub(crate) fn compact_within(ledger: Option<Arc<Ledger>>) -> Self {
         let packer = Packer::default();
-        Self::with(move |object| Ok(packer.pack(object)))
+        let pack = move |object: &Object| {
+            let packed = packer.pack(object);
+            let kept = packed.kept();
+            Ok((packed, kept))
+        };
+        Self::new(pack, ledger)
+    }
+
+    /// How many bytes more may be kept of a cluster; `None` if that is not limited.
+    pub fn room(&self, cluster: &str) -> Option<usize> {
+        self.ledger.as_ref().map(|ledger| ledger.room(cluster))
+    }
+
+    /// Keeps the whole of an object that was left out for want of room, if there is room by now and it is the same version.
+    pub fn complete(&self, key: &Key, mut whole: Object) -> bool {
+        let Some(known) = self.lookup(key).filter(|known| known.left_out().is_some()) else { return false };
+        let is_same = known.uid == whole.uid && known.resource_version == whole.resource_version;
+        whole.cluster = key.cluster.to_arc();
+        let Ok((item, kept)) = self.decoded(&whole) else { return false };
+        let fits = self.ledger.as_ref().is_none_or(|ledger| kept <= ledger.room(&key.cluster));
+        is_same && fits && self.state.write().swap(key, &known, &Arc::new(item), kept)
     }
 }
 
 impl<K> FleetStore<K> {
     /// An empty store of whatever a function makes of objects.
     pub fn with(decode: impl Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync + 'static) -> Self {
-        Self { decode: Arc::new(decode), state: Arc::default(), events: Arc::new(watch::Sender::new(0)) }
+        Self::new(move |object| Ok((decode(object)?, object.kept())), None)
+    }
+
+    fn new(
+        decode: impl Fn(&Object) -> Result<(K, usize), serde_json::Error> + Send + Sync + 'static,
+        ledger: Option<Arc<Ledger>>,
+    ) -> Self {
+        let state = Arc::new(RwLock::new(StoreState::counted_by(ledger.clone())));
+        Self { decode: Arc::new(decode), state, ledger, events: Arc::new(watch::Sender::new(0)) }
     }
 
     /// Applies one event of the watch of an endpoint and returns what changed.
@@ -155,11 +202,11 @@ impl<K> FleetStore<K> {
             Event::Applied(object) => self.upsert(endpoint, key, object, false, &mut applied),
             Event::Deleted(object) => {
                 if let Some((key, object)) = keyed(endpoint, key, object, &mut applied) {
-                    let last = self.decoded(&object).ok().map(Arc::new);
+                    let last = self.decoded(&object).ok().map(|(last, _)| Arc::new(last));
                     applied.updates.extend(self.state.write().remove(endpoint, key, last));
                 }
             }
-            Event::Failing(_) | Event::Recovered => {}
+            Event::Failing(_) | Event::Recovered | Event::WentBack { .. } => {}
         }
         self.events.send_modify(|events| *events += 1);
         applied
@@ -178,10 +225,10 @@ impl<K> FleetStore<K> {
     fn upsert(&self, endpoint: &EndpointId, key: &ClusterKey, object: Object, listed: bool, applied: &mut Applied<K>) {
         let Some((key, object)) = keyed(endpoint, key, object, applied) else { return };
         // Decoding is the expensive part; it must not hold up readers.
-        match self.decoded(&object) {
-            Ok(item) => {
+        match self.fitting(&key, &object) {
+            Ok((item, kept)) => {
                 let mut state = self.state.write();
-                applied.updates.extend(state.upsert(endpoint, key, &object, Arc::new(item), listed));
+                applied.updates.extend(state.upsert(endpoint, key, &object, (Arc::new(item), kept), listed));
                 applied.panics.append(&mut state.take_panics());
             }
             Err(problem) => {
@@ -191,7 +238,20 @@ impl<K> FleetStore<K> {
         }
     }
 
-    fn decoded(&self, object: &Object) -> Result<K, String> {
+    /// What is kept of an object: without its content, if there is no room for that. Small ones are kept in any case.
+    fn fitting(&self, key: &Key, object: &Object) -> Result<(K, usize), String> {
+        let limited = self.ledger.as_ref().filter(|_| object.length() > ledger::OVERHEAD);
+        let Some(ledger) = limited else { return self.decoded(object) };
+        let room = ledger.room(&key.cluster) + self.state.read().kept(key);
+        // Hardly anything becomes that small: it need not be tried, and nobody else has to wait for that.
+        if object.length() / SMALLER > room {
+            return self.decoded(&object.without_content_of(object.length()));
+        }
+        let (item, kept) = self.decoded(object)?;
+        if kept <= room { Ok((item, kept)) } else { self.decoded(&object.without_content_of(kept)) }
+    }
+
+    fn decoded(&self, object: &Object) -> Result<(K, usize), String> {
         match caught(|| (self.decode)(object)) {
             Ok(decoded) => decoded.map_err(|problem| problem.to_string()),
             Err(message) => Err(format!("the decoder panicked: {message}")),
@@ -204,6 +264,11 @@ impl<K> FleetStore<K> {
     /// they may arrive at the new endpoint a while after the cluster does.
     pub fn settle(&self, cluster: &ClusterName, endpoint: &EndpointId) -> bool {
         self.state.write().settle(cluster, endpoint)
+    }
+
+    /// Whether a cluster has left an endpoint, whose events about it are ignored since then.
+    pub(crate) fn has_left(&self, cluster: &ClusterName, endpoint: &EndpointId) -> bool {
+        self.state.read().has_left(cluster, endpoint)
     }
 
     /// States that everything of the clusters that have settled at an endpoint is there by now: what its next list does not

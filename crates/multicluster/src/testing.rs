@@ -44,7 +44,7 @@
 //!
 //! - [`FakeFleet`] is a provider: clusters come and go as the test says.
 //! - [`FakeEndpoint`] is the server behind it: it can be [down](FakeEndpoint::set_down), [forget](FakeEndpoint::expire_watches) what watches
-//!   rely on, and [forbid](FakeEndpoint::forbid) a cluster. It counts [requests](FakeEndpoint::requests), so a test can assert that none is sent.
+//!   rely on, [forbid](FakeEndpoint::forbid) a cluster, and [go back](FakeEndpoint::restore) in time. It counts [requests](FakeEndpoint::requests), so a test can assert that none is sent.
 //! - Time is tokio's: in a `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`) pauses and requeues of hours pass at once.
 //! - [`providers::Static`](crate::providers::Static) is the provider for servers of your own, such as a `kind` cluster in CI.
 //!
@@ -56,7 +56,7 @@ mod endpoint;
 mod fleet;
 mod objects;
 
-pub use endpoint::{FakeEndpoint, RequestCounts};
+pub use endpoint::{FakeEndpoint, FakeSnapshot, RequestCounts};
 pub use fleet::FakeFleet;
 
 /// A client whose requests all fail, because nobody listens where it sends them.

@@ -106,6 +106,9 @@ pub struct Config {
     /// kcp only: over how many shards workspaces are spread. With more than one, the plane has a front proxy for all workspaces at
     /// `bind`, and one endpoint per shard at the following ports (or free ones), which serves only its own workspaces.
     pub shards: usize,
+    /// kcp only: how far the versions that each shard shows are ahead of those of the first, as those of shards with an etcd of their own are.
+    /// Zero for shards that are not named.
+    pub shard_versions: Vec<u64>,
     /// The server's certificate; by default a new one at each start, signed by the plane's own authority.
     pub serving: Option<ServingFiles>,
     /// kcp only: addresses in kubeconfigs and objects.
@@ -129,6 +132,7 @@ impl Config {
             users: Vec::new(),
             client_ca: None,
             shards: 1,
+            shard_versions: Vec::new(),
             serving: None,
             advertised: Advertised::default(),
             limits: Limits::default(),

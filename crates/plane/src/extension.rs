@@ -102,6 +102,9 @@ pub trait Extension: Send + Sync {
     /// The shard of a logical cluster; zero if there is only one.
     fn shard_of(&self, cluster: &str) -> usize;
 
+    /// The shard that a logical cluster was on at a revision.
+    fn shard_at(&self, cluster: &str, revision: u64) -> usize;
+
     /// Whether a shard answers.
     fn is_up(&self, shard: usize) -> bool;
 

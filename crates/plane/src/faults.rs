@@ -34,6 +34,7 @@
 mod late;
 mod record;
 mod rule;
+mod sample;
 mod watches;
 
 use std::collections::BTreeMap;
@@ -54,6 +55,7 @@ use crate::status::{Status, qualified};
 pub(crate) use late::Job;
 pub use record::{Record, Recording};
 pub use rule::{Effect, Match, Predicate, RequestInfo, Rule, Turn};
+pub use sample::Sample;
 pub(crate) use watches::{OpenWatch, WatchCommand};
 
 use late::HeldRequests;

@@ -14,6 +14,7 @@ mod health;
 mod impersonate;
 mod jsonpath;
 mod negotiate;
+mod numbering;
 mod openapi;
 mod options;
 mod pods;

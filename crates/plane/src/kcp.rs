@@ -130,6 +130,10 @@ impl Extension for Kcp {
         self.data.shards.of(&self.data.store, cluster)
     }
 
+    fn shard_at(&self, cluster: &str, revision: u64) -> usize {
+        self.data.shards.at(&self.data.store, cluster, revision)
+    }
+
     fn is_up(&self, shard: usize) -> bool {
         self.data.shards.is_up(shard)
     }

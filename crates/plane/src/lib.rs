@@ -41,7 +41,7 @@
 //! # }
 //! ```
 //!
-//! `tests/library.rs` is such a test with kube-rs: workspaces, an export, a binding, and a controller over all of them.
+//! `tests/it/library.rs` is such a test with kube-rs: workspaces, an export, a binding, and a controller over all of them.
 //!
 //! Guarantees:
 //!
@@ -91,4 +91,4 @@ pub use faults::Faults;
 pub use http::Endpoint;
 pub use http::tls::ClientCertificate;
 pub use plane::Plane;
-pub use store::{Change, Durability, Expired, Key, Kind, LogLimits, Object, Store, Watch};
+pub use store::{Change, Durability, Expired, Key, Kind, LogLimits, Object, Snapshot, Store, Watch};

@@ -16,7 +16,7 @@ use crate::faults::{Faults, Match, RequestInfo};
 use crate::http::tls::{self, ClientCertificate};
 use crate::http::{Control, Endpoint, OnChange, Server, SlowReaders};
 use crate::kcp::shards::Shards;
-use crate::store::Store;
+use crate::store::{Snapshot, Store};
 use crate::{controllers, kcp};
 
 /// A running plane. Dropping it stops it without waiting.
@@ -26,6 +26,7 @@ pub struct Plane {
     identity: tls::Identity,
     tokens: Arc<Tokens>,
     faults: Faults,
+    shards: Arc<Shards>,
     endpoints: Vec<Arc<Endpoint>>,
     control: Option<SocketAddr>,
     stop: CancellationToken,
@@ -96,6 +97,7 @@ impl Plane {
                 slow: slow.clone(),
                 number,
                 shard,
+                ahead: config.shard_versions.clone(),
                 stop: stop.clone(),
             });
             let on_change = on_change(api.clone(), faults.clone(), shards.clone(), shard);
@@ -111,7 +113,7 @@ impl Plane {
             }
             None => None,
         };
-        Ok(Plane { api, identity, tokens, faults, endpoints, control, stop })
+        Ok(Plane { api, identity, tokens, faults, shards, endpoints, control, stop })
     }
 
     /// The base address, without a path.
@@ -173,6 +175,28 @@ impl Plane {
     #[cfg(test)]
     pub(crate) fn api(&self) -> &Arc<Api> {
         &self.api
+    }
+
+    /// Everything that is stored now, to go back to later.
+    pub fn snapshot(&self) -> Snapshot {
+        self.api.store.snapshot()
+    }
+
+    /// Goes back in time, as a server that was stopped, restored from a backup of its etcd and started again: objects and the
+    /// counter of versions are those of the snapshot, all connections break, and nobody is sent an event for what is undone.
+    /// A watch that resumes at a version of the future is accepted, and stays silent until the counter has passed it.
+    pub async fn restore(&self, snapshot: &Snapshot) -> Result<(), PlaneError> {
+        self.api.store.restore(snapshot)?;
+        for endpoint in &self.endpoints {
+            endpoint.disconnect().await;
+        }
+        Ok(())
+    }
+
+    /// Moves a logical cluster to another shard, as kcp does with its feature `LogicalClusterMigration`: watchers of the old shard see its
+    /// objects go, watchers of the new one see them come, with the same UIDs and other versions. False if it does not exist or is there.
+    pub fn move_cluster(&self, cluster: &str, shard: usize) -> bool {
+        self.shards.relocate(&self.api.store, cluster, shard)
     }
 
     /// Fault injection, and a record of requests.

@@ -18,6 +18,7 @@ mod log;
 mod object;
 mod page;
 mod size;
+mod snapshot;
 mod watch;
 
 pub use base::Store;
@@ -28,6 +29,7 @@ pub use key::{Key, Kind};
 pub use log::{LogLimits, Topic};
 pub use object::Object;
 pub use page::{Page, Selection};
+pub use snapshot::Snapshot;
 pub use watch::Watch;
 
 #[cfg(test)]

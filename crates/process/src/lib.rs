@@ -3,12 +3,14 @@
 //! ```text
 //!  signals  SIGTERM, SIGINT ──▶ CancellationToken
 //!  lines    what is logged ──▶ stderr, as JSON or for people
+//!  printable  what others wrote ──▶ text that a terminal only shows
 //!  pages    a path ──▶ Page: probes for the kubelet, metrics for Prometheus
 //! ```
 
 mod lines;
 mod logging;
 mod pages;
+pub mod printable;
 mod signals;
 
 pub use lines::{Format, Lines};

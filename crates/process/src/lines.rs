@@ -18,6 +18,8 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::printable;
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -101,7 +103,8 @@ fn line(format: Format, now: Timestamp, metadata: &Metadata<'_>, mut fields: Fie
             head.push(("caller", caller));
             head.push(("msg", message));
             let head = head.into_iter().map(|(key, text)| format!("\"{key}\":{}", Value::String(text)));
-            format!("{{{}}}\n", head.chain(fields).collect::<Vec<_>>().join(","))
+            let line = head.chain(fields).collect::<Vec<_>>().join(",");
+            format!("{{{}}}\n", printable::json(&line))
         }
         Format::Console => {
             let mut columns = vec![time, level.to_owned()];
@@ -110,6 +113,8 @@ fn line(format: Format, now: Timestamp, metadata: &Metadata<'_>, mut fields: Fie
             if !fields.is_empty() {
                 columns.push(format!("{{{}}}", fields.join(",")));
             }
+            // A message that ends a line or a column would be taken for what comes after it.
+            let columns: Vec<_> = columns.iter().map(|column| printable::one_line(column)).collect();
             format!("{}\n", columns.join("\t"))
         }
     }
@@ -219,6 +224,17 @@ mod tests {
         let columns: Vec<_> = got.trim_end().split('\t').collect();
         assert_eq!(columns[..2], ["2026-01-31T02:30:46.366Z", "fatal"]);
         assert_eq!(columns[3..], ["Oops", r#"{"error":"no"}"#]);
+    }
+
+    #[test]
+    fn nobody_forges_a_line() {
+        let forged = "no\n2026-01-31T02:30:46.366Z\terror\tx\u{9b}2J";
+        let got = logged(Format::Console, || tracing::error!(error = %forged, "{forged}"));
+        assert_eq!((got.lines().count(), got.split('\t').count()), (1, 5), "{got}");
+        let got = logged(Format::Json, || tracing::error!(error = %forged, "{forged}"));
+        assert_eq!(got.lines().count(), 1, "{got}");
+        assert!(!got.contains('\u{9b}'), "{got:?}");
+        assert_eq!(serde_json::from_str::<Value>(&got).unwrap()["msg"], forged);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::key::SourceKey;
 use crate::kind::ApiKind;
 
@@ -62,6 +64,17 @@ impl ObjectAddress {
             kind: Arc::new(kind.clone()),
             namespace: kind.namespaced.then(|| key.namespace.to_string()),
             name: key.name.to_string(),
+        }
+    }
+
+    /// The address of an object of a kind.
+    pub fn of_object(side: Side, kind: &ApiKind, object: &Value) -> Self {
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+        Self {
+            side,
+            kind: Arc::new(kind.clone()),
+            namespace: kind.namespaced.then(|| text("namespace")),
+            name: text("name"),
         }
     }
 

@@ -5,9 +5,13 @@ use serde_json::{Map, Value};
 use crate::edit::{Edit, Guard, edits, set as set_field};
 use crate::kind::ApiKind;
 use crate::link::Link;
-use crate::memory::{Applied, StateEntry, read_mark, sum};
+use crate::mark::Mark;
+use crate::memory::{Applied, StateEntry, sum};
 use crate::object::{annotation, label, set};
 use crate::vocabulary::Vocabulary;
+
+/// How many writes that were refused or never answered are remembered before the copy gets a new mark: each takes as much room as its content.
+const MOST_BEGUN: usize = 2;
 
 /// Keys that never belong to the desired state of a copy.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -28,8 +32,16 @@ pub(crate) enum ContentChange {
         edits: Vec<Edit>,
         /// The precondition: the copy they were computed for.
         guard: Guard,
-        /// Whether the copy is known to be in the state that is remembered as the last one.
-        certain: bool,
+    },
+    /// Change nothing but the mark, so that other writes that were once begun cannot arrive any more, or nothing at all, only to make sure;
+    /// and remember what is there then.
+    Void {
+        /// The new mark, if it needs one.
+        edits: Vec<Edit>,
+        /// The precondition.
+        guard: Guard,
+        /// The desired state that the copy is in.
+        state: Value,
     },
     /// Apply the desired state.
     Apply {
@@ -62,6 +74,8 @@ pub(crate) struct CopyContent<'a> {
     pub is_marked: bool,
     /// Top-level fields that are not content.
     pub subresources: &'a [&'a str],
+    /// The number of the last write that is remembered; a copy that was restored carries a lower one.
+    pub floor: u64,
 }
 
 /// The state to remember for a source: stripped metadata, no subresources.
@@ -75,18 +89,38 @@ impl CopyContent<'_> {
     /// Compares the remembered state with the desired one. Fields that were changed only on the copy are left alone.
     pub fn compare(&self) -> ContentChange {
         let desired_sum = sum(self.desired);
-        let mark = annotation(self.copy, self.vocabulary.applied_state);
-        let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
+        let change = self.change(&desired_sum);
+        if change != ContentChange::Remember {
+            return change;
+        }
+        // Whatever was begun before may still arrive, and would find the copy that it was meant for.
+        let may_arrive = self.entry.is_some_and(|entry| entry.intends_other_than(&desired_sum));
+        match (self.is_marked, self.entry.and_then(|entry| entry.last.as_ref())) {
+            (false, None) => change,
+            // Nothing but content can be changed: what may arrive stays remembered, and is undone if it does.
+            (false, Some(_)) if may_arrive => ContentChange::None,
+            // The copy may be another one than a cache shows: nothing is taken for written that no write has found there.
+            _ => self.void(self.desired, may_arrive),
+        }
+    }
+
+    fn change(&self, desired_sum: &str) -> ContentChange {
+        let mark = self.mark().map(Mark::read);
+        let is_written = self.is_marked && mark.as_ref().is_some_and(|mark| mark.sum == desired_sum);
         let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
             // The state was lost, but the checksum on the copy shows that this was written to it.
             return if is_written && self.repairs().is_empty() { ContentChange::Remember } else { self.overwrite() };
         };
         let next = self.entry.map(|entry| entry.next.as_slice()).unwrap_or_default();
-        // The checksum is written together with the content: if it matches the last state, later ones never arrived.
-        let certain = next.is_empty() || mark == Some(last.sum().as_str());
+        // The checksum is written together with the content: if it matches the last state, later ones have not arrived.
+        let certain =
+            next.is_empty() || mark.is_some_and(|mark| self.is_marked && !mark.applied && mark.sum == last.sum());
         let mut changes = self.repairs();
         if changes.is_empty() && certain && last.sum() == desired_sum {
             return if next.is_empty() { ContentChange::None } else { ContentChange::Remember };
+        }
+        if let Some(last) = last.whole().filter(|_| certain && self.is_marked && next.len() >= MOST_BEGUN) {
+            return self.void(last, true);
         }
         let mut before = vec![last];
         if !certain {
@@ -106,22 +140,51 @@ impl CopyContent<'_> {
             let is_same = before.iter().all(|state| *state == self.comparable(self.desired));
             return if is_same && next.is_empty() { ContentChange::None } else { ContentChange::Remember };
         }
-        for (key, value) in self.link.iter().flat_map(|(link, _)| &link.marks) {
+        for (key, value) in self.link.iter().flat_map(|(link, _)| link.marks.iter().chain(&link.notes)) {
             set_field(&mut content, self.copy, &["metadata", "annotations", key], value);
         }
+        if self.is_marked {
+            self.count(desired_sum, &mut content);
+        }
+        ContentChange::Edit { edits: content, guard: self.guard() }
+    }
+
+    /// The mark on the copy as it is.
+    fn mark(&self) -> Option<&str> {
+        annotation(self.copy, self.vocabulary.applied_state)
+    }
+
+    /// The next mark, which was never seen on this copy before, not even before it was restored.
+    fn next_mark(&self, sum: &str) -> Mark {
+        let mut mark = Mark::after(self.mark(), sum.to_owned(), false);
+        mark.number = mark.number.max(self.floor.saturating_add(u64::from(self.floor > 0)));
+        mark
+    }
+
+    /// Adds the next mark to edits.
+    fn count(&self, sum: &str, edits: &mut Vec<Edit>) {
+        let next = self.next_mark(sum).to_string();
+        set_field(edits, self.copy, &["metadata", "annotations", self.vocabulary.applied_state], &next);
+    }
+
+    /// What must still hold when an edit arrives: no mark is ever seen twice, but that there is none can be seen again.
+    fn guard(&self) -> Guard {
         let text = |field: &str| self.copy["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let guard = if self.is_marked {
-            set_field(
-                &mut content,
-                self.copy,
-                &["metadata", "annotations", self.vocabulary.applied_state],
-                &desired_sum,
-            );
-            Guard::Mark { key: self.vocabulary.applied_state, value: mark.map(str::to_owned), uid: text("uid") }
-        } else {
-            Guard::Version(text("resourceVersion"))
-        };
-        ContentChange::Edit { edits: content, guard, certain }
+        match self.mark().filter(|_| self.is_marked) {
+            Some(mark) => Guard::Mark { key: self.vocabulary.applied_state, value: mark.to_owned(), uid: text("uid") },
+            None => Guard::Version(text("resourceVersion")),
+        }
+    }
+
+    /// Makes sure that a copy is in a state, and by a new mark that nothing else arrives on it. Where nothing can, a write that changes
+    /// nothing is enough; if nothing is remembered, nobody knows.
+    fn void(&self, state: &Value, may_arrive: bool) -> ContentChange {
+        let mut edits = Vec::new();
+        let is_forgotten = self.entry.is_none_or(|entry| entry.last.is_none());
+        if self.is_marked && (may_arrive || is_forgotten && self.mark().is_some()) {
+            self.count(&sum(state), &mut edits);
+        }
+        ContentChange::Void { edits, guard: self.guard(), state: state.clone() }
     }
 
     /// Compares what was applied last, according to the copy or else to the remembered state, with what is desired. Fields that were
@@ -129,17 +192,33 @@ impl CopyContent<'_> {
     pub fn apply(&self) -> ContentChange {
         let last = self.entry.and_then(|entry| entry.last.as_ref()).map(Applied::sum);
         let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
-        let mark = annotation(self.copy, self.vocabulary.applied_state).filter(|_| self.is_marked);
-        let (written, applied) = mark.or(last.as_deref().filter(|_| !next)).map(read_mark).unwrap_or_default();
-        if written == sum(self.desired) && self.repairs().is_empty() {
+        let mark = self.mark().filter(|_| self.is_marked);
+        let written = mark.or(last.as_deref().filter(|_| !next)).map(Mark::read).unwrap_or_default();
+        let desired_sum = sum(self.desired);
+        if written.sum == desired_sum && self.repairs().is_empty() {
             let is_known = last.is_some() && (self.is_marked || !next);
             return if is_known { ContentChange::None } else { ContentChange::Remember };
+        }
+        if !self.is_marked && self.is_unmoved(last.as_deref(), &desired_sum) {
+            return ContentChange::None;
         }
         let desired = self.comparable(self.desired);
         let changed =
             desired.as_object().into_iter().flatten().filter(|(key, value)| self.copy.get(key) != Some(value));
         let fields = changed.map(|(key, value)| Edit { path: vec![key.clone()], value: Some(value.clone()) }).collect();
-        ContentChange::Apply { fields, first: !applied }
+        ContentChange::Apply { fields, first: !written.applied }
+    }
+
+    /// Whether a copy without a mark is as desired, and nothing of what was begun since has arrived on it.
+    fn is_unmoved(&self, last: Option<&str>, desired_sum: &str) -> bool {
+        let Some(entry) = self.entry.filter(|entry| entry.intends_other_than(desired_sum)) else { return false };
+        let intended: Option<Vec<Value>> = entry.next.iter().map(|next| Some(self.comparable(next.whole()?))).collect();
+        let is_last = last.is_some_and(|last| Mark::read(last).sum == desired_sum);
+        is_last
+            && self.repairs().is_empty()
+            && intended.is_some_and(|intended| {
+                edits(&intended.iter().collect::<Vec<_>>(), &self.comparable(self.desired), self.copy).is_empty()
+            })
     }
 
     /// The part of a state that is content, always with labels and annotations, even if they are empty: removing the last label of a
@@ -189,7 +268,8 @@ impl CopyContent<'_> {
         match overwritten(self.vocabulary, self.desired, self.copy, self.link, self.subresources) {
             Some(mut object) => {
                 if self.is_marked {
-                    set(&mut object, "annotations", self.vocabulary.applied_state, &sum(self.desired));
+                    let mark = self.next_mark(&sum(self.desired));
+                    set(&mut object, "annotations", self.vocabulary.applied_state, &mark.to_string());
                 }
                 ContentChange::Replace(object)
             }
@@ -231,7 +311,7 @@ pub(crate) fn overwritten(
 ) -> Option<Value> {
     let mut out = with_content(desired, copy, subresources)?;
     let Some((link, agent_name)) = link else { return (out != *copy).then_some(out) };
-    let unmarked = Link { marks: Vec::new(), ..link.clone() };
+    let unmarked = Link { marks: Vec::new(), notes: Vec::new(), ..link.clone() };
     unmarked.write(&mut out, vocabulary, agent_name);
     if out == *copy && wrong_marks(link, copy).next().is_none() {
         return None;
@@ -276,7 +356,11 @@ mod tests {
 
     fn entry(last: &Value, next: &[&Value]) -> StateEntry {
         let whole = |value: &Value| Applied::Whole(value.clone());
-        StateEntry { last: Some(whole(last)), next: next.iter().map(|value| whole(value)).collect(), status: None }
+        StateEntry {
+            last: Some(whole(last)),
+            next: next.iter().map(|value| whole(value)).collect(),
+            ..StateEntry::default()
+        }
     }
 
     fn compare(desired: &Value, copy: &Value, entry: Option<&StateEntry>, subresources: &[&str]) -> ContentChange {
@@ -289,6 +373,7 @@ mod tests {
             link: None,
             is_marked: false,
             subresources,
+            floor: 0,
         }
         .compare()
     }
@@ -347,24 +432,65 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_shows_that_a_state_never_arrived() {
+    fn what_was_begun_is_forgotten_only_with_a_new_mark() {
         let last = json!({"metadata": {}, "spec": {"a": 1}});
         let next = json!({"metadata": {}, "spec": {"a": 2}});
-        let copy = json!({"metadata": {"annotations": {WORDS.applied_state: sum(&last)}}, "spec": {"a": 7}});
-        assert_eq!(
-            compare(&last, &copy, Some(&entry(&last, &[&next])), &[]),
-            ContentChange::Remember,
-            "nothing to change, only to forget"
-        );
-        let ContentChange::Edit { certain, .. } = compare(&next, &copy, Some(&entry(&last, &[&next])), &[]) else {
-            panic!()
-        };
-        assert!(certain);
-        let unmarked = json!({"metadata": {}, "spec": {"a": 7}});
-        let ContentChange::Edit { certain, .. } = compare(&last, &unmarked, Some(&entry(&last, &[&next])), &[]) else {
-            panic!()
-        };
-        assert!(!certain);
+        let entry = entry(&last, &[&next]);
+        let marked = |mark: String| json!({"metadata": {"uid": "u", "annotations": {WORDS.applied_state: mark}}, "spec": {"a": 7}});
+        let of = compare_marked;
+        for (before, after) in [(sum(&last), 1), (format!("{}.4", sum(&last)), 5)] {
+            let copy = marked(before.clone());
+            let ContentChange::Void { edits, guard, state } = of(&last, &copy, &entry, true) else { panic!() };
+            let mark = json!(format!("{}.{after}", sum(&last)));
+            assert_eq!((edits.len(), edits[0].value.as_ref()), (1, Some(&mark)), "whatever else is on it stays");
+            assert_eq!((guard, state), (guard_of(&before), last.clone()));
+            let ContentChange::Edit { edits, guard } = of(&next, &copy, &entry, true) else { panic!() };
+            assert_eq!((edits.len(), guard), (2, guard_of(&before)), "the operator's change counts as the last state");
+        }
+        let arrived =
+            json!({"metadata": {"uid": "u", "annotations": {WORDS.applied_state: sum(&next)}}, "spec": {"a": 2}});
+        let ContentChange::Void { edits, guard, state } = of(&next, &arrived, &entry, true) else { panic!() };
+        assert_eq!((edits, guard), (Vec::new(), guard_of(&sum(&next))), "a cache may show what was there before");
+        assert_eq!(state, next);
+        let unmarked = json!({"metadata": {"resourceVersion": "7"}, "spec": {"a": 1}});
+        assert_eq!(of(&last, &unmarked, &entry, false), ContentChange::None, "it stays remembered, in case it arrives");
+        let late = json!({"metadata": {"resourceVersion": "8"}, "spec": {"a": 2}});
+        let ContentChange::Edit { guard, .. } = of(&last, &late, &entry, false) else { panic!() };
+        assert_eq!(guard, Guard::Version("8".into()), "and is undone then");
+        let ContentChange::Edit { guard, .. } = of(&next, &unmarked, &entry, true) else { panic!() };
+        assert_eq!(guard, Guard::Version("7".into()), "that there is no mark may be seen twice");
+    }
+
+    #[test]
+    fn writes_that_are_refused_again_and_again_do_not_make_the_copy_unknown() {
+        let last = json!({"metadata": {}, "spec": {"a": 0}});
+        let refused: Vec<Value> = (1..=MOST_BEGUN).map(|a| json!({"metadata": {}, "spec": {"a": a}})).collect();
+        let entry = entry(&last, &refused.iter().collect::<Vec<_>>());
+        let copy =
+            json!({"metadata": {"annotations": {WORDS.applied_state: sum(&last)}}, "spec": {"a": 0, "theirs": 1}});
+        let desired = json!({"metadata": {}, "spec": {"a": 9}});
+        let ContentChange::Void { state, .. } = compare_marked(&desired, &copy, &entry, true) else { panic!() };
+        assert_eq!(state, last);
+    }
+
+    fn compare_marked(desired: &Value, copy: &Value, entry: &StateEntry, is_marked: bool) -> ContentChange {
+        let (vocabulary, entry) = (&WORDS, Some(entry));
+        CopyContent {
+            vocabulary,
+            desired,
+            copy,
+            entry,
+            partial: false,
+            link: None,
+            is_marked,
+            subresources: &[],
+            floor: 0,
+        }
+        .compare()
+    }
+
+    fn guard_of(mark: &str) -> Guard {
+        Guard::Mark { key: WORDS.applied_state, value: mark.to_owned(), uid: "u".into() }
     }
 
     #[test]
@@ -381,6 +507,7 @@ mod tests {
                 link: None,
                 is_marked: false,
                 subresources: &[],
+                floor: 0,
             }
             .compare()
         };

@@ -19,13 +19,12 @@ pub struct Edit {
 /// A precondition: what must still hold for an object when an edit reaches the server, however late that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guard {
-    /// The annotation with the checksum of the last applied state has this value, or is absent. Changes to other fields, such as the
-    /// status, do no harm.
+    /// The annotation that says what was written last has this value. Changes to other fields, such as the status, do no harm.
     Mark {
         /// Name of the annotation.
         key: &'static str,
         /// Its value.
-        value: Option<String>,
+        value: String,
         /// The UID of the object.
         uid: String,
     },
@@ -158,25 +157,20 @@ impl Guard {
         match self {
             Self::Mark { key, value, uid } => {
                 metadata["uid"] == uid.as_str()
-                    && metadata["annotations"].get(key).and_then(Value::as_str) == value.as_deref()
+                    && metadata["annotations"].get(key).and_then(Value::as_str) == Some(value)
             }
             Self::Version(version) => metadata["resourceVersion"] == version.as_str(),
         }
     }
 }
 
-/// The JSON patch that makes the changes if the guard holds, for an object that looks like this.
-pub fn json_patch(edits: &[Edit], guard: &Guard, copy_has_annotations: bool) -> Value {
+/// The JSON patch that makes the changes if the guard holds.
+pub fn json_patch(edits: &[Edit], guard: &Guard) -> Value {
     let mut operations = Vec::new();
     match guard {
         Guard::Mark { key, value, uid } => {
             operations.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
-            // A test below a missing parent would always fail.
-            let path = if copy_has_annotations {
-                pointer(["metadata", "annotations", key])
-            } else {
-                "/metadata/annotations".into()
-            };
+            let path = pointer(["metadata", "annotations", key]);
             operations.push(json!({"op": "test", "path": path, "value": value}));
         }
         // Servers treat that as a precondition, and answer with a conflict.
@@ -265,9 +259,9 @@ mod tests {
             Edit { path: vec!["spec".into(), "a/b~c".into()], value: Some(json!(1)) },
             Edit { path: vec!["x".into()], value: None },
         ];
-        let guard = Guard::Mark { key: "example.com/mark", value: Some("m".into()), uid: "u".into() };
+        let guard = Guard::Mark { key: "example.com/mark", value: "m".into(), uid: "u".into() };
         assert_eq!(
-            json_patch(&edits, &guard, true),
+            json_patch(&edits, &guard),
             json!([
                 {"op": "test", "path": "/metadata/uid", "value": "u"},
                 {"op": "test", "path": "/metadata/annotations/example.com~1mark", "value": "m"},
@@ -277,7 +271,7 @@ mod tests {
         );
         assert!(guard.holds(&json!({"metadata": {"uid": "u", "annotations": {"example.com/mark": "m"}}})));
         assert!(!guard.holds(&json!({"metadata": {"uid": "u"}})));
-        let patch = json_patch(&[], &Guard::Version("7".into()), true);
+        let patch = json_patch(&[], &Guard::Version("7".into()));
         assert_eq!(patch, json!([{"op": "add", "path": "/metadata/resourceVersion", "value": "7"}]));
     }
 
@@ -325,16 +319,9 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_is_about_one_object_and_needs_no_annotations() {
-        let guard = Guard::Mark { key: "example.com/mark", value: None, uid: "u".into() };
-        assert_eq!(
-            json_patch(&[], &guard, false),
-            json!([
-                {"op": "test", "path": "/metadata/uid", "value": "u"},
-                {"op": "test", "path": "/metadata/annotations", "value": null},
-            ])
-        );
-        assert!(guard.holds(&json!({"metadata": {"uid": "u"}})));
-        assert!(!guard.holds(&json!({"metadata": {"uid": "another"}})));
+    fn a_guard_is_about_one_object() {
+        let guard = Guard::Mark { key: "example.com/mark", value: "m".into(), uid: "u".into() };
+        let object = |uid: &str| json!({"metadata": {"uid": uid, "annotations": {"example.com/mark": "m"}}});
+        assert!(guard.holds(&object("u")) && !guard.holds(&object("another")));
     }
 }

@@ -7,6 +7,12 @@
 //!  there       a, b/related        agent a, for which it is a primary, and agent b, for which it is a related object
 //!  there       *, b/related        b, and somebody unnamed who held it before
 //! ```
+//!
+//! Nobody lets go under a name that no agent bears any more: one that was copied with a manifest, or that an agent had before. Such a name has
+//! an heir, who holds and lets go in its stead. A kind has one agent at a time, so whoever serves an order is the heir of all names but those
+//! of related objects; for these it has to be known that the name is a former one, because agents of other exports are not seen.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -18,9 +24,43 @@ use crate::vocabulary::Vocabulary;
 /// Somebody who held the object before the list existed.
 const UNNAMED: &str = "*";
 
+/// The end of names by which agents hold related objects.
+const RELATED: &str = "/related";
+
 /// The name by which an agent holds a related object.
 pub fn of_related(agent: &str) -> String {
-    format!("{agent}/related")
+    format!("{agent}{RELATED}")
+}
+
+/// Who holds an object, and in whose stead.
+#[derive(Debug, Clone, Copy)]
+pub struct Holder<'a> {
+    name: &'a str,
+    former: Option<&'a BTreeSet<String>>,
+}
+
+impl<'a> Holder<'a> {
+    /// The holder of this name, and the names of agents that are no more.
+    pub fn new(name: &'a str, former: &'a BTreeSet<String>) -> Self {
+        Self { name, former: Some(former) }
+    }
+
+    /// Whether it is the heir of a name.
+    fn inherits(&self, name: &str) -> bool {
+        let is_former = |name: &str| self.former.is_some_and(|former| former.contains(name));
+        match (self.name.strip_suffix(RELATED), name.strip_suffix(RELATED)) {
+            _ if name == self.name => false,
+            (None, None) => name != UNNAMED,
+            (_, Some(agent)) => is_former(agent),
+            (Some(_), None) => name == UNNAMED && is_former(name),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Holder<'a> {
+    fn from(name: &'a str) -> Self {
+        Self { name, former: None }
+    }
 }
 
 /// Whether the object carries the finalizer.
@@ -29,42 +69,61 @@ pub fn has_finalizer(vocabulary: &Vocabulary, object: &Value) -> bool {
 }
 
 /// Whether the finalizer is there on behalf of a holder.
-pub fn is_held_by(vocabulary: &Vocabulary, object: &Value, holder: &str) -> bool {
-    let holders = holders(vocabulary, object);
+pub fn is_held_by<'a>(vocabulary: &Vocabulary, object: &Value, holder: impl Into<Holder<'a>>) -> bool {
+    let (holder, holders) = (holder.into(), holders(vocabulary, object));
     has_finalizer(vocabulary, object)
-        && (holders.is_empty() || holders.iter().any(|name| name == holder || name == UNNAMED))
+        && (holders.is_empty()
+            || holders.iter().any(|name| name == holder.name || name == UNNAMED || holder.inherits(name)))
 }
 
-/// Whether the list names a holder.
-pub fn names(vocabulary: &Vocabulary, object: &Value, holder: &str) -> bool {
-    has_finalizer(vocabulary, object) && holders(vocabulary, object).iter().any(|name| name == holder)
+/// Whether the list names a holder, or a name that it is the heir of.
+pub fn names<'a>(vocabulary: &Vocabulary, object: &Value, holder: impl Into<Holder<'a>>) -> bool {
+    let holder = holder.into();
+    has_finalizer(vocabulary, object)
+        && holders(vocabulary, object).iter().any(|name| name == holder.name || holder.inherits(name))
+}
+
+/// All names in the list of an object that carries the finalizer.
+pub fn of(vocabulary: &Vocabulary, object: &Value) -> Vec<String> {
+    if has_finalizer(vocabulary, object) { holders(vocabulary, object) } else { Vec::new() }
 }
 
 /// The step that holds an object, unless that is done already. `known` says whether an existing finalizer may be the holder's own.
-pub fn hold(vocabulary: &Vocabulary, at: &ObjectAddress, object: &Value, holder: &str, known: bool) -> Option<Step> {
-    let mut finalizers = finalizers(object);
+pub fn hold<'a>(
+    vocabulary: &Vocabulary,
+    at: &ObjectAddress,
+    object: &Value,
+    holder: impl Into<Holder<'a>>,
+    known: bool,
+) -> Option<Step> {
+    let (holder, mut finalizers) = (holder.into(), finalizers(object));
     if !has_finalizer(vocabulary, object) {
         finalizers.push(vocabulary.finalizer.to_owned());
         finalizers.sort();
-        return Some(step(vocabulary, at, object, finalizers, &[holder.to_owned()]));
+        return Some(step(vocabulary, at, object, finalizers, &[holder.name.to_owned()]));
     }
     let mut holders = holders(vocabulary, object);
-    if holders.iter().any(|name| name == holder) || known && (holders.is_empty() || holders[0] == UNNAMED) {
+    let inherited = holders.iter().any(|name| holder.inherits(name));
+    if !inherited
+        && (holders.iter().any(|name| name == holder.name) || known && (holders.is_empty() || holders[0] == UNNAMED))
+    {
         return None;
     }
     if holders.is_empty() {
         holders.push(UNNAMED.to_owned());
     }
-    holders.push(holder.to_owned());
+    holders.retain(|name| name != holder.name && !holder.inherits(name));
+    holders.push(holder.name.to_owned());
     Some(step(vocabulary, at, object, finalizers, &holders))
 }
 
 /// The step by which a holder releases an object; the last holder removes the finalizer.
-pub fn release(vocabulary: &Vocabulary, at: &ObjectAddress, object: &Value, holder: &str) -> Step {
-    let (mut finalizers, mut holders) = (finalizers(object), holders(vocabulary, object));
-    let own = holders.iter().position(|name| name == holder);
-    if let Some(own) = own.or_else(|| holders.iter().position(|name| name == UNNAMED)) {
-        holders.remove(own);
+pub fn release<'a>(vocabulary: &Vocabulary, at: &ObjectAddress, object: &Value, holder: impl Into<Holder<'a>>) -> Step {
+    let (holder, mut finalizers, mut holders) = (holder.into(), finalizers(object), holders(vocabulary, object));
+    let before = holders.len();
+    holders.retain(|name| name != holder.name && !holder.inherits(name));
+    if holders.len() == before {
+        holders.retain(|name| name != UNNAMED);
     }
     if holders.is_empty() {
         finalizers.retain(|f| f != vocabulary.finalizer);
@@ -195,6 +254,40 @@ mod tests {
     }
 
     #[test]
+    fn an_heir_holds_and_lets_go_in_the_stead_of_names_that_nobody_bears() {
+        let former = BTreeSet::from(["old".to_owned()]);
+        let related = of_related("new");
+        for (holder, list, after) in [
+            (Holder::new("new", &former), "old", ""),
+            (Holder::new("new", &former), "anybody,new", ""),
+            (Holder::new("new", &former), "old,old/related", ""),
+            (Holder::new("new", &former), "old,other/related", "other/related"),
+            (Holder::new(&related, &former), "old/related", ""),
+            (Holder::new(&related, &former), "*,old/related", "*"),
+            (Holder::new(&related, &former), "new/related,other/related", "other/related"),
+            (Holder::new(&related, &former), "old/related,old", "old"),
+        ] {
+            let held = |list: &str| json!({"metadata": {"finalizers": [WORDS.finalizer], "annotations": {WORDS.held_by: list}}});
+            let mut object = held(list);
+            assert!(is_held_by(&WORDS, &object, holder) && names(&WORDS, &object, holder), "{list}");
+            let step = release(&WORDS, &at(), &object, holder);
+            execute(&mut object, Some(step));
+            assert_eq!(annotation(&object, WORDS.held_by).unwrap_or_default(), after, "{list}");
+            assert_eq!(has_finalizer(&WORDS, &object), !after.is_empty(), "{list}");
+            let mut object = held(list);
+            let step = hold(&WORDS, &at(), &object, holder, true);
+            execute(&mut object, step);
+            assert_eq!(hold(&WORDS, &at(), &object, holder, true), None, "{list}: once is enough");
+            let wanted: BTreeSet<&str> = after.split(',').filter(|it| !it.is_empty()).chain([holder.name]).collect();
+            let names = of(&WORDS, &object);
+            assert_eq!(names.iter().map(String::as_str).collect::<BTreeSet<_>>(), wanted, "{list}");
+        }
+        let object =
+            json!({"metadata": {"finalizers": [WORDS.finalizer], "annotations": {WORDS.held_by: "other/related"}}});
+        assert!(!is_held_by(&WORDS, &object, Holder::new("new", &former)), "it may be an agent of another export");
+    }
+
+    #[test]
     fn an_agent_may_hold_an_object_twice() {
         let mut object = json!({"metadata": {"resourceVersion": "1"}});
         let related = of_related("a");
@@ -202,8 +295,8 @@ mod tests {
             let step = hold(&WORDS, &at(), &object, holder, false);
             execute(&mut object, step);
         }
-        let step = release(&WORDS, &at(), &object, &related);
+        let step = release(&WORDS, &at(), &object, related.as_str());
         execute(&mut object, Some(step));
-        assert!(is_held_by(&WORDS, &object, "a") && !names(&WORDS, &object, &related));
+        assert!(is_held_by(&WORDS, &object, "a") && !names(&WORDS, &object, related.as_str()));
     }
 }

@@ -15,6 +15,9 @@ pub struct Link {
     /// Annotations that distinguish sources with the same cluster, namespace and name. Copies of other agents may lack them: they are
     /// written together with other changes, and their absence alone is no reason to write.
     pub marks: Vec<(&'static str, String)>,
+    /// Annotations that say what of the source was carried out. They are written together with content, and never a reason to write: what
+    /// they say is true of the content beside them.
+    pub notes: Vec<(&'static str, String)>,
 }
 
 impl Link {
@@ -29,7 +32,7 @@ impl Link {
             set(copy, "labels", key, value);
         }
         set(copy, "labels", vocabulary.agent_name, agent_name);
-        for (key, value) in self.annotations.iter().chain(&self.marks) {
+        for (key, value) in self.annotations.iter().chain(&self.marks).chain(&self.notes) {
             set(copy, "annotations", key, value);
         }
     }

@@ -11,6 +11,7 @@
 //!                 states the copy may be in
 //!  <key>.next.z   the same, compressed
 //!  <key>.at       for related objects: which object it is, and where its copy is
+//!  <key>.copy     for primaries: which object their copy is, and how the agent came to it
 //!  <key>.status   what a server did with a status that it did not store as it was sent
 //! ```
 
@@ -24,12 +25,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 
+use crate::acquired::Acquired;
 use crate::key::SourceKey;
+use crate::mark::Mark;
+use crate::object::annotation;
 use crate::record::Record;
 use crate::vocabulary::Vocabulary;
 
 const NEXT: &str = ".next";
 const AT: &str = ".at";
+const COPY: &str = ".copy";
 const STATUS: &str = ".status";
 const SUM: &str = ".sum";
 const PACKED: &str = ".z";
@@ -40,8 +45,18 @@ const LIMIT: usize = 1_000_000;
 const LARGEST: usize = 16 << 20;
 /// How many states a copy may be in before it is written as a whole; each of them stems from a crash in the middle of a write.
 const MOST_NEXT: usize = 4;
+/// What is smaller is not worth packing.
+const SMALL: usize = 128;
 /// Compression level, from 1 (fast) to 10 (small).
 const LEVEL: u8 = 4;
+
+/// The keys of those values that are worth making smaller.
+fn largest_first(data: &BTreeMap<String, Vec<u8>>, may: impl Fn(&str) -> bool) -> Vec<String> {
+    let candidates = data.iter().filter(|(key, value)| value.len() > SMALL && may(key));
+    let mut candidates: Vec<(usize, &String)> = candidates.map(|(key, value)| (value.len(), key)).collect();
+    candidates.sort_unstable_by(|one, other| other.cmp(one));
+    candidates.into_iter().map(|(_, key)| key.clone()).collect()
+}
 
 /// What is remembered about a primary and its related objects.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -61,6 +76,8 @@ pub struct StateEntry {
     pub next: Vec<Applied>,
     /// A status that the server did not store as it was sent.
     pub status: Option<StatusNote>,
+    /// The copy itself; related objects have it in their record.
+    pub copy: Option<CopyNote>,
 }
 
 /// A desired state that was, or may have been, written to a copy.
@@ -83,6 +100,56 @@ pub struct StatusNote {
     /// Name of the schema at that time.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schema: String,
+}
+
+/// Which object a copy is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyNote {
+    /// Its UID.
+    pub uid: String,
+    /// Its namespace, if its kind has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// UID of the source that it says it is the copy of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// How the agent came to it; `None` if that was before it was recorded, or if the agent died before it could record that. It is not inferred later: what
+    /// was adopted says so itself, and whatever else bears the link of an order goes with it, recorded or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<Acquired>,
+    /// The number of the last write to it that is remembered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub write: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl CopyNote {
+    /// What is noted of a copy as a server has it. What it says of itself comes before what is otherwise known.
+    pub fn of(vocabulary: &Vocabulary, copy: &Value, how: Option<Acquired>) -> Option<Self> {
+        let metadata = &copy["metadata"];
+        let text = |field: &str| metadata[field].as_str().map(str::to_owned);
+        Some(Self {
+            uid: text("uid")?,
+            namespace: text("namespace"),
+            name: text("name").unwrap_or_default(),
+            source: annotation(copy, vocabulary.source_uid).map(str::to_owned),
+            how: Acquired::of(vocabulary, copy).or(how),
+            write: annotation(copy, vocabulary.applied_state).map_or(0, |mark| Mark::read(mark).number),
+        })
+    }
+
+    /// Whether an object is this copy, as it was before the last write that is remembered: restored from a backup, with another UID or
+    /// with an older mark. One without a mark says nothing.
+    pub fn is_restored(&self, vocabulary: &Vocabulary, copy: &Value) -> bool {
+        let write = annotation(copy, vocabulary.applied_state).map(|mark| Mark::read(mark).number);
+        copy["metadata"]["uid"] != *self.uid || write.is_some_and(|write| write < self.write)
+    }
 }
 
 impl Applied {
@@ -133,20 +200,23 @@ pub fn checksum(value: &impl Serialize) -> String {
 /// The entry for the copy of an order whose content is remembered by its server.
 pub const BY_APPLY: &str = "server-side-apply";
 
-/// The annotation value for a state that was written by server-side apply.
-pub fn applied_mark(sum: &str) -> String {
-    format!("applied-{sum}")
-}
-
-/// The checksum in an annotation value, and whether the state was written by server-side apply.
-pub fn read_mark(mark: &str) -> (&str, bool) {
-    mark.strip_prefix("applied-").map_or((mark, false), |sum| (sum, true))
-}
-
 impl StateEntry {
     /// Whether the server remembers the content.
     pub fn is_applied(&self) -> bool {
-        matches!(&self.last, Some(Applied::Sum(sum)) if sum == BY_APPLY) && self.next.is_empty()
+        let is_mark = |sum: &str| sum == BY_APPLY || Mark::read(sum).applied;
+        matches!(&self.last, Some(Applied::Sum(sum)) if is_mark(sum)) && self.next.is_empty()
+    }
+
+    /// Whether the copy may be in this desired state as far as is remembered: it was written, or is about to be.
+    pub fn has(&self, desired: &Value) -> bool {
+        let desired = sum(desired);
+        self.last.iter().chain(&self.next).any(|state| state.sum() == desired)
+    }
+
+    /// Whether something else is about to be written, or may still arrive. It must not be forgotten before a write to the copy has made
+    /// sure that it cannot arrive any more.
+    pub fn intends_other_than(&self, desired_sum: &str) -> bool {
+        self.next.iter().any(|state| state.sum() != desired_sum)
     }
 
     /// Whether this desired state is known to have been written, and nothing after it.
@@ -218,6 +288,8 @@ impl PrimaryState {
             entry(key, &|entry| entry.next = next.iter().cloned().map(Applied::of_json).collect());
         } else if let Some(key) = key.strip_suffix(AT) {
             self.records.extend(Record::read(vocabulary, bytes).map(|record| (key.to_owned(), record)));
+        } else if let Some(key) = key.strip_suffix(COPY) {
+            entry(key, &|entry| entry.copy = serde_json::from_slice(bytes).ok());
         } else if let Some(key) = key.strip_suffix(STATUS) {
             entry(key, &|entry| entry.status = serde_json::from_slice(bytes).ok());
         } else if let Some(key) = key.strip_suffix(SUM) {
@@ -249,6 +321,9 @@ impl PrimaryState {
             if let Some(status) = &entry.status {
                 data.insert(format!("{key}{STATUS}"), text(status));
             }
+            if let Some(copy) = &entry.copy {
+                data.insert(format!("{key}{COPY}"), text(copy));
+            }
         }
         for (key, record) in &self.records {
             data.insert(format!("{key}{AT}"), text(record));
@@ -258,32 +333,37 @@ impl PrimaryState {
     }
 
     fn fit(&self, data: &mut BTreeMap<String, Vec<u8>>) {
-        let size = |data: &BTreeMap<String, Vec<u8>>| data.values().map(Vec::len).sum::<usize>();
-        let largest = |data: &BTreeMap<String, Vec<u8>>, may: &dyn Fn(&str) -> bool| {
-            let candidates = data.iter().filter(|(key, value)| value.len() > 1024 && may(key));
-            candidates.max_by_key(|(_, value)| value.len()).map(|(key, _)| key.clone())
-        };
-        while size(data) > LIMIT {
-            let is_plain = |key: &str| !key.ends_with(PACKED) && !key.ends_with(AT);
-            let Some(key) = largest(data, &is_plain) else { break };
+        let mut size = data.values().map(Vec::len).sum::<usize>();
+        for key in largest_first(data, |key| !key.ends_with(PACKED)) {
+            if size <= LIMIT {
+                return;
+            }
             let plain = data.remove(&key).unwrap_or_default();
-            data.insert(format!("{key}{PACKED}"), compress_to_vec_zlib(&plain, LEVEL));
+            let packed = compress_to_vec_zlib(&plain, LEVEL);
+            size = size - plain.len() + packed.len();
+            data.insert(format!("{key}{PACKED}"), packed);
         }
-        // First the parts that are needed only after a crash.
+        // First the parts that are needed only after a crash. Which objects there are is never forgotten.
+        let is_record = |key: &str| key.ends_with(&format!("{AT}{PACKED}"));
+        let is_begun = |key: &str| key.ends_with(&format!("{NEXT}{PACKED}"));
         for is_next in [true, false] {
-            while size(data) > LIMIT {
-                let is_packed =
-                    |key: &str| key.ends_with(PACKED) && key.ends_with(&format!("{NEXT}{PACKED}")) == is_next;
-                let Some(packed) = largest(data, &is_packed) else { break };
-                data.remove(&packed);
+            let may = |key: &str| key.ends_with(PACKED) && !is_record(key) && is_begun(key) == is_next;
+            for packed in largest_first(data, may) {
+                if size <= LIMIT {
+                    return;
+                }
                 let key = packed.trim_end_matches(PACKED).trim_end_matches(NEXT);
                 let Some(entry) = self.entries.get(key) else { continue };
-                if is_next {
-                    let sums: Vec<Value> = entry.next.iter().map(|next| json!({"sum": next.sum()})).collect();
-                    data.insert(format!("{key}{NEXT}"), text(&sums));
-                } else if let Some(last) = &entry.last {
-                    data.insert(format!("{key}{SUM}"), last.sum().into_bytes());
-                }
+                let (key, value) = match &entry.last {
+                    _ if is_next => {
+                        let sums: Vec<Value> = entry.next.iter().map(|next| json!({"sum": next.sum()})).collect();
+                        (format!("{key}{NEXT}"), text(&sums))
+                    }
+                    Some(last) => (format!("{key}{SUM}"), last.sum().into_bytes()),
+                    None => continue,
+                };
+                size = size + value.len() - data.remove(&packed).map_or(0, |packed| packed.len());
+                data.insert(key, value);
             }
         }
     }
@@ -294,7 +374,7 @@ impl PrimaryState {
         let of = |applied: &Applied| Applied::Sum(applied.sum());
         let entries = self.entries.iter().map(|(key, entry)| {
             let (last, next) = (entry.last.as_ref().map(of), entry.next.iter().map(of).collect());
-            (key.clone(), StateEntry { last, next, status: entry.status.clone() })
+            (key.clone(), StateEntry { last, next, ..entry.clone() })
         });
         Self { entries: entries.collect(), records: self.records.clone(), partial: true }
     }
@@ -309,12 +389,9 @@ impl PrimaryState {
         self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 
-    /// Records what is about to be written. States that were recorded before and are known not to be on the copy are left out.
-    pub fn note_next(&mut self, key: &str, value: Value, only: bool) {
+    /// Records what is about to be written. What was recorded before stays: it may still arrive.
+    pub fn note_next(&mut self, key: &str, value: Value) {
         let next = &mut self.entries.entry(key.to_owned()).or_default().next;
-        if only {
-            next.clear();
-        }
         let value = Applied::Whole(value);
         if next.len() >= MOST_NEXT {
             // It is no longer known what is on the copy: it is written as a whole.
@@ -370,6 +447,7 @@ impl PrimaryState {
     /// Records that a related object is served. The UID of its copy is kept.
     pub fn track(&mut self, key: &str, mut record: Record) {
         if let Some(old) = self.records.get(key).filter(|old| old.is_same(&record)) {
+            record.how = record.how.or(old.how.filter(|_| record.uid.is_none() || record.uid == old.uid));
             record.uid = record.uid.or_else(|| old.uid.clone());
         }
         self.records.insert(key.to_owned(), record);
@@ -382,23 +460,32 @@ impl PrimaryState {
         for (key, record, new) in records {
             self.track(&key, record);
             if let Some(new) = new {
-                self.note_next(&key, new, false);
+                self.note_next(&key, new);
             }
         }
     }
 
-    /// Records what was written and, for a related object, the UID of its copy.
-    pub fn note_written(&mut self, key: &str, applied: Applied, uid: Option<&str>) {
+    /// Records what was written and to which copy.
+    pub fn note_written(&mut self, key: &str, applied: Applied, copy: Option<CopyNote>) {
         self.note_as(key, applied);
-        if let Some(uid) = uid {
-            self.note_copy(key, uid);
+        if let Some(copy) = copy {
+            self.note_copy(key, copy);
         }
     }
 
-    /// Records the UID of the copy of a related object.
-    pub fn note_copy(&mut self, key: &str, uid: &str) {
+    /// Records which object a copy is. What is known of the same object is kept, should it not say so any more.
+    pub fn note_copy(&mut self, key: &str, mut copy: CopyNote) {
         if let Some(record) = self.records.get_mut(key) {
-            record.uid = Some(uid.to_owned());
+            let known = record.how.filter(|_| record.uid.as_ref() == Some(&copy.uid));
+            record.how = copy.how.or(known);
+            record.uid = Some(copy.uid);
+        } else {
+            let noted = &mut self.entries.entry(key.to_owned()).or_default().copy;
+            if let Some(known) = noted.take().filter(|noted| noted.uid == copy.uid) {
+                copy.how = copy.how.or(known.how);
+                copy.source = copy.source.or(known.source);
+            }
+            *noted = Some(copy);
         }
     }
 
@@ -462,7 +549,7 @@ mod tests {
     fn state_survives_the_secret() {
         let mut state = PrimaryState::default();
         state.note("a", json!({"spec": {"x": 1}}));
-        state.note_next("a", json!({"spec": {"x": 2}}), true);
+        state.note_next("a", json!({"spec": {"x": 2}}));
         let note = StatusNote { sent: "s".into(), stored: None, schema: String::new() };
         state.note_status("a", Some(note));
         let data = state.to_data();
@@ -478,11 +565,7 @@ mod tests {
         let mut state = PrimaryState::default();
         state.note("a", json!({"spec": 0}));
         for i in 0..30 {
-            state.note_next("a", json!({"spec": i}), true);
-        }
-        assert_eq!(state.entry("a").unwrap().next.len(), 1);
-        for i in 0..30 {
-            state.note_next("a", json!({"spec": i}), false);
+            state.note_next("a", json!({"spec": i}));
         }
         assert!(state.entry("a").unwrap().next.len() <= MOST_NEXT);
     }
@@ -503,7 +586,7 @@ mod tests {
         let mut state = PrimaryState::default();
         state.note("plain", large.clone());
         assert_eq!(state.to_data().keys().collect::<Vec<_>>(), ["plain"], "the reference agent can read it");
-        state.note_next("plain", json!({"data": noise(700 * 1024)}), true);
+        state.note_next("plain", json!({"data": noise(700 * 1024)}));
         let data = state.to_data();
         assert!(
             size(&data) <= LIMIT && read(&data).entry("plain").unwrap().last.as_ref().unwrap().whole() == Some(&large)
@@ -520,6 +603,38 @@ mod tests {
         let data = state.to_data();
         assert!(size(&data) <= LIMIT);
         assert_eq!(read(&data).sums(), state.sums(), "at least the checksums are kept");
+    }
+
+    #[test]
+    fn very_many_small_objects_fit_as_well_and_none_is_forgotten() {
+        let kind = std::sync::Arc::new(crate::ApiKind {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+            plural: "configmaps".into(),
+            namespaced: true,
+        });
+        let at = |side, namespace: &str, name: &str| crate::ObjectAddress {
+            side,
+            kind: kind.clone(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        };
+        let mut state = PrimaryState::default();
+        for number in 0..2_000 {
+            let name = format!("m{number}-{}", "x".repeat(240));
+            let (origin, copy) = (at(WORDS.provider, "1a2b3c4d5e", &name), at(WORDS.consumer, "default", &name));
+            let uid = Some("0d3ffb15-1e99-4117-9b5e-36fe0cbec651".to_owned());
+            let key = sha1_hex(&name);
+            state.track(&key, Record { identifier: "many".into(), origin, copy, uid, how: None });
+            state.note(&key, json!({"data": {"a": sha1_hex(&key).repeat(20)}, "metadata": {"name": name}}));
+            state.note_next(&key, json!({"data": {"a": sha1_hex(&name).repeat(20)}, "metadata": {"name": name}}));
+        }
+        let data = state.to_data();
+        assert!(data.values().map(Vec::len).sum::<usize>() <= LIMIT);
+        let read = read(&data);
+        assert!(read.records().eq(state.records()), "which objects are served is never forgotten");
+        assert_eq!(read.sums(), state.sums());
     }
 
     #[test]
@@ -549,10 +664,15 @@ mod tests {
         assert_eq!(state.others_of_consumer(&primary).len(), 1);
         state.track(&key, record.clone());
         assert!(state.others_of_consumer(&primary).is_empty());
-        state.note_written(&key, Applied::Whole(json!({"kind": "Secret"})), Some("u"));
+        let copy = json!({"metadata": {"uid": "u", "annotations": {WORDS.acquired: "adopted-x"}}});
+        state.note_written(&key, Applied::Whole(json!({"kind": "Secret"})), CopyNote::of(&WORDS, &copy, None));
         assert!(state.entry(&key).unwrap().is_at(&json!({})));
         state.track(&key, record.clone());
-        assert_eq!(state.record(&key).unwrap().uid.as_deref(), Some("u"));
+        let how = Some(Acquired::Adopted);
+        assert_eq!(state.record(&key).map(|it| (it.uid.as_deref(), it.how)), Some((Some("u"), how)));
+        let wiped = CopyNote::of(&WORDS, &json!({"metadata": {"uid": "u"}}), None);
+        state.note_written(&key, Applied::Whole(json!({"kind": "Secret"})), wiped);
+        assert_eq!(state.record(&key).unwrap().how, how, "how it was acquired is not forgotten");
         let mut elsewhere = record;
         elsewhere.copy.name = "other".into();
         state.track(&key, elsewhere);

@@ -29,6 +29,31 @@ pub fn turned_over(entries: &[Value], writers: &[&str], manager: &str) -> Option
     Some(others.cloned().chain([whole]).collect())
 }
 
+/// Whether an agent has written content of an object, or labels, as the server records it. Caches do not keep that; an object from a cache
+/// was written by nobody.
+pub fn is_written_by(object: &Value, manager: &str) -> bool {
+    let is_content = |entry: &Value| {
+        let keys = entry["fieldsV1"].as_object().into_iter().flat_map(Map::keys);
+        keys.filter(|key| !["f:metadata", "f:status"].contains(&key.as_str())).count() > 0
+    };
+    entries_of(object, manager).any(is_content) || !written_by(object, manager, "labels").is_empty()
+}
+
+fn entries_of<'a>(object: &'a Value, manager: &'a str) -> impl Iterator<Item = &'a Value> {
+    let is_ours = move |entry: &&Value| {
+        let name = entry["manager"].as_str().unwrap_or_default();
+        name.strip_prefix(manager).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    object["metadata"]["managedFields"].as_array().into_iter().flatten().filter(is_ours)
+}
+
+/// Labels (`field` = `labels`) or annotations of an object that an agent has written, by whatever way.
+pub fn written_by<'a>(object: &'a Value, manager: &'a str, field: &str) -> Vec<&'a str> {
+    let fields = entries_of(object, manager)
+        .filter_map(|entry| entry["fieldsV1"]["f:metadata"][format!("f:{field}")].as_object());
+    fields.flat_map(Map::keys).filter_map(|key| key.strip_prefix("f:")).collect()
+}
+
 /// Adds the fields of one set to another.
 fn unite(all: &mut Value, more: &Value) {
     let Some(more) = more.as_object() else { return };
@@ -106,5 +131,33 @@ mod tests {
         let after = turned_over(&[whole, later], &writers, "agent/x").unwrap();
         assert_eq!(after.len(), 1);
         assert!(after[0]["fieldsV1"]["f:spec"]["f:d"].is_object() && after[0]["fieldsV1"]["f:spec"]["f:a"].is_object());
+    }
+
+    #[test]
+    fn labels_are_known_by_who_wrote_them() {
+        let labels = |keys: &[&str]| {
+            let keys: Map<String, Value> = keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
+            json!({"f:metadata": {"f:labels": keys}})
+        };
+        let entries = [
+            entry("agent", "Update", &labels(&["a"])),
+            entry("agent/x", "Apply", &labels(&["b"])),
+            entry("agents", "Update", &labels(&["c"])),
+            entry("operator", "Update", &labels(&["d"])),
+        ];
+        let object = json!({"metadata": {"managedFields": entries}});
+        assert_eq!(written_by(&object, "agent", "labels"), ["a", "b"]);
+        assert!(written_by(&object, "agent", "annotations").is_empty());
+        for (fields, written) in [
+            (json!({"f:data": {".": {}}}), true),
+            (labels(&["a"]), true),
+            (json!({"f:metadata": {"f:finalizers": {}, "f:annotations": {"f:a": {}}}}), false),
+            (json!({"f:status": {}}), false),
+            (json!({}), false),
+        ] {
+            let by = |manager: &str| json!({"metadata": {"managedFields": [entry(manager, "Update", &fields)]}});
+            assert_eq!(is_written_by(&by("agent"), "agent"), written, "{fields}");
+            assert!(!is_written_by(&by("operator"), "agent"));
+        }
     }
 }

@@ -2,14 +2,17 @@
 
 use serde_json::{Value, json};
 
+use crate::acquired::{Acquired, is_proven, let_go};
 use crate::address::ObjectAddress;
-use crate::adopt::AdoptionPolicy;
-use crate::content::{ContentChange, CopyContent, drop_keys, is_exact, is_refused, remembered};
+use crate::content::{ContentChange, CopyContent, drop_keys, is_refused, overwritten, remembered};
+use crate::edit::Guard;
 use crate::error::PairError;
-use crate::holders::{hold, is_held_by, release};
+use crate::holders::{Holder, hold, is_held_by, release};
 use crate::link::Link;
-use crate::memory::{Applied, BY_APPLY, StateEntry, applied_mark, checksum, sum};
+use crate::mark::Mark;
+use crate::memory::{BY_APPLY, CopyNote, StateEntry, checksum, sum};
 use crate::object::{annotation, is_deleting, label, set};
+use crate::ownership::is_written_by;
 use crate::step::{Dependents, Event, PairProgress, Step};
 use crate::transform::Transform;
 use crate::vocabulary::Vocabulary;
@@ -49,14 +52,23 @@ pub struct Pair<'a, T> {
     pub remembered: Option<&'a StateEntry>,
     /// Whether the memory holds more than has been read.
     pub partial: bool,
-    /// UID of the copy, if it is remembered.
+    /// UID of the copy of a related object, if it is remembered.
     pub copy_uid: Option<&'a str>,
+    /// How we came to the copy of a related object with that UID, if it is remembered.
+    pub how: Option<Acquired>,
+    /// What the copy of a related object carries in its annotation if it was given to us: state can be lost.
+    pub proof: Option<&'a str>,
     /// Whether the copy also belongs to another source of ours.
     pub shared: bool,
-    /// Whether something other than the state shows that the copy is ours: state can be lost.
+    /// Whether something else says that the original has a copy of ours. That is the consumer's word: it counts only if the server says that
+    /// an agent wrote the copy.
     pub vouched: bool,
+    /// Whether the object in the place of the copy belongs to another order, whatever is remembered of it.
+    pub ordered: bool,
+    /// Whether the copy is the original of what its own original would be the copy of: without a record, nobody knows who was first.
+    pub circular: bool,
     /// The name under which we hold the source with the finalizer until the copy is gone; `None` if it is not held.
-    pub holder: Option<&'a str>,
+    pub holder: Option<Holder<'a>>,
     /// Whether this is the consumer's order itself and not a related object.
     pub primary: bool,
     /// Link and agent name, for copies that carry them.
@@ -67,8 +79,8 @@ pub struct Pair<'a, T> {
     pub status: StatusFlow,
     /// What becomes of objects on their way.
     pub transform: &'a T,
-    /// What to do with somebody else's object in the place of the copy.
-    pub adoption: AdoptionPolicy,
+    /// Whether somebody who may has offered the object in the place of the copy.
+    pub offered: bool,
     /// Name of the schema that a status must fit.
     pub schema: &'a str,
     /// Whether the copy is written by server-side apply.
@@ -86,8 +98,17 @@ enum CopyOwner {
     Willing,
     /// Somebody else's.
     Other,
-    /// More of the memory must be read first.
-    Unknown,
+}
+
+/// What becomes of a copy when its source goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyEnd {
+    /// It is deleted, because we made it.
+    Delete,
+    /// It stays, without what we wrote into its metadata.
+    LetGo,
+    /// It is not ours.
+    Leave,
 }
 
 impl<T: Transform> Pair<'_, T> {
@@ -101,11 +122,9 @@ impl<T: Transform> Pair<'_, T> {
             copy => self.transform.spec(self.source, copy),
         };
         let mutated = mutated.map_err(PairError::Transform)?;
-        let owner = self.copy.map_or(CopyOwner::Us, |copy| self.owner(&mutated, copy, self.vouched));
-        match owner {
-            CopyOwner::Unknown => return Ok(PairProgress::Unknown),
-            CopyOwner::Other => return Err(PairError::Taken(self.copy_at.to_string())),
-            CopyOwner::Us | CopyOwner::UsUnnoted | CopyOwner::Willing => {}
+        let owner = self.copy.map_or(CopyOwner::Us, |copy| self.owner(copy));
+        if owner == CopyOwner::Other {
+            return Err(PairError::Taken(self.copy_at.to_string()));
         }
         let before = steps.len();
         if let Some(holder) = self.holder
@@ -128,6 +147,10 @@ impl<T: Transform> Pair<'_, T> {
                 steps.truncate(before);
                 return Ok(PairProgress::Unknown);
             }
+            PairProgress::Waiting if self.is_let_go(copy) => {
+                steps.truncate(before);
+                return Err(PairError::Immutable(self.copy_at.to_string()));
+            }
             PairProgress::Waiting => return Ok(PairProgress::Waiting),
             PairProgress::Wrote | PairProgress::WroteBeforeStatus => return Ok(self.wrote(Some(copy))),
         }
@@ -142,37 +165,40 @@ impl<T: Transform> Pair<'_, T> {
         Ok(PairProgress::Settled)
     }
 
-    /// Who owns the object in the place of the copy. Its link says so; without a link, the state does, or the fact that it equals what
-    /// would be written.
-    fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> CopyOwner {
+    /// Steps for the status alone, while the content of the copy stays as it is.
+    pub fn bring_back(&self, status: &mut Vec<Step>) -> Result<(), PairError<T::Error>> {
+        let Some(copy) = self.copy else { return Ok(()) };
+        let mutated = self.transform.spec(self.source, Some(copy)).map_err(PairError::Transform)?;
+        self.status(&mutated, copy, status)
+    }
+
+    /// Who owns the object in the place of the copy. That is recorded by us, or by the server, or proven by what only we write to it; that an object equals what
+    /// would be written proves nothing, because anybody can have made it, or guessed.
+    fn owner(&self, copy: &Value) -> CopyOwner {
         let is_marked = self
             .link
             .is_some_and(|(link, agent)| link.is_on(copy) && label(copy, self.vocabulary.agent_name) == Some(agent));
-        if self.primary || is_marked {
+        if self.primary {
             return CopyOwner::Us;
         }
+        if self.ordered {
+            return CopyOwner::Other;
+        }
         let is_same_object = self.copy_uid.map(|uid| copy["metadata"]["uid"] == uid);
+        let is_written = is_written_by(copy, self.vocabulary.manager);
         match is_same_object {
-            Some(true) => return CopyOwner::Us,
-            None if self.was_written() => return CopyOwner::Us,
-            _ if self.shared => return CopyOwner::UsUnnoted,
-            None if vouched && self.remembered.is_none() => return CopyOwner::UsUnnoted,
-            _ => {}
+            Some(true) => CopyOwner::Us,
+            None if self.was_written() => CopyOwner::Us,
+            // The state was lost, or does not apply to it, because it was restored from a backup.
+            _ if is_marked || self.proof.is_some_and(|proof| is_proven(self.vocabulary, copy, proof)) => {
+                CopyOwner::UsUnnoted
+            }
+            _ if self.shared => CopyOwner::UsUnnoted,
+            // The agent died after it had created the copy; or the state was lost.
+            None if is_written && (self.remembered.is_some() || self.vouched) => CopyOwner::UsUnnoted,
+            _ if self.offered => CopyOwner::Willing,
+            _ => CopyOwner::Other,
         }
-        let states: Vec<&Applied> =
-            self.remembered.into_iter().flat_map(|entry| entry.last.iter().chain(&entry.next)).collect();
-        let is_state = |state: &Value| is_exact(state, copy, self.subresources);
-        if is_state(&remembered(self.vocabulary, mutated, self.subresources))
-            || states.iter().filter_map(|state| state.whole()).any(is_state)
-        {
-            return CopyOwner::UsUnnoted;
-        }
-        if self.partial && states.iter().any(|state| state.whole().is_none()) {
-            return CopyOwner::Unknown;
-        }
-        let willing = self.adoption == AdoptionPolicy::TakeOver
-            || annotation(copy, self.vocabulary.adoption) == Some(AdoptionPolicy::TAKE_OVER);
-        if willing { CopyOwner::Willing } else { CopyOwner::Other }
     }
 
     /// Whether a copy is known to have been written.
@@ -180,17 +206,39 @@ impl<T: Transform> Pair<'_, T> {
         self.remembered.is_some_and(|entry| entry.last.is_some())
     }
 
-    /// Whether the object in the place of the copy is ours, so that it may be deleted; `None` if that is not known yet. A deletion cannot
-    /// be undone, so only the state and the content count here.
-    pub fn owns_copy(&self) -> Option<bool> {
-        let Some(copy) = self.copy else { return Some(false) };
-        let mutated = self.transform.spec(self.source, Some(copy));
-        match mutated.map(|mutated| self.owner(&mutated, copy, false)) {
-            Ok(CopyOwner::Unknown) => None,
-            Ok(owner) => Some(matches!(owner, CopyOwner::Us | CopyOwner::UsUnnoted)),
-            // If the rules fail, there is no desired state to compare with.
-            Err(_) => Some(self.owner(&Value::Null, copy, false) == CopyOwner::Us),
+    /// What is remembered of the copy of a primary.
+    fn noted(&self) -> Option<&CopyNote> {
+        self.remembered.and_then(|entry| entry.copy.as_ref())
+    }
+
+    /// How we came to the copy, as far as is known. What speaks against a deletion counts more.
+    fn acquired(&self, copy: &Value) -> Option<Acquired> {
+        let uid = copy["metadata"]["uid"].as_str();
+        let related = self.how.filter(|_| self.copy_uid.is_some() && self.copy_uid == uid);
+        let noted = self.noted().filter(|noted| Some(noted.uid.as_str()) == uid).and_then(|noted| noted.how);
+        let known = related.or(noted).filter(|how| how.is_let_go());
+        known.or(Acquired::of(self.vocabulary, copy)).or(related).or(noted)
+    }
+
+    /// Whether the copy stays when its source goes.
+    fn is_let_go(&self, copy: &Value) -> bool {
+        self.acquired(copy).map_or(self.circular, Acquired::is_let_go)
+    }
+
+    /// What becomes of the object in the place of the copy when its source goes. A deletion cannot be undone, so only what is recorded
+    /// and what is proven count here.
+    pub fn end(&self) -> CopyEnd {
+        let Some(copy) = self.copy else { return CopyEnd::Leave };
+        match self.owner(copy) {
+            CopyOwner::Us | CopyOwner::UsUnnoted if self.is_let_go(copy) => CopyEnd::LetGo,
+            CopyOwner::Us | CopyOwner::UsUnnoted => CopyEnd::Delete,
+            CopyOwner::Willing | CopyOwner::Other => CopyEnd::Leave,
         }
+    }
+
+    /// Whether it is certain that we made the copy.
+    pub fn made_copy(&self) -> bool {
+        self.copy.is_some_and(|copy| self.acquired(copy) == Some(Acquired::Made)) && self.end() == CopyEnd::Delete
     }
 
     /// How far the pair has come once its content is written.
@@ -267,7 +315,7 @@ impl<T: Transform> Pair<'_, T> {
         source["status"] = new.clone();
         let desired = self.transform.spec(&source, Some(copy)).map_err(PairError::Transform)?;
         let value = remembered(self.vocabulary, &desired, self.subresources);
-        steps.push(Step::Remember { entry: self.entry.clone(), value, copy: None, instead: None });
+        steps.push(Step::Remember { entry: self.entry.clone(), value, copy: None, how: None, instead: None });
         self.report(steps, Event::StatusSynced);
         Ok(())
     }
@@ -275,6 +323,11 @@ impl<T: Transform> Pair<'_, T> {
     /// Steps that delete the copy, and then remove the finalizer from the source.
     pub fn remove(&self, steps: &mut Vec<Step>) -> PairProgress {
         if let Some(copy) = self.copy {
+            if self.is_let_go(copy) {
+                // It is not found by its link any more.
+                steps.extend(release_copy(self.vocabulary, &self.copy_at, copy));
+                return PairProgress::Waiting;
+            }
             if !is_deleting(copy) {
                 let dependents = if self.source_at.side.is_consumer() {
                     Dependents::of(self.vocabulary, self.source)
@@ -286,7 +339,7 @@ impl<T: Transform> Pair<'_, T> {
             }
             return PairProgress::Waiting;
         }
-        let Some(holder) = self.holder.filter(|holder| is_held_by(self.vocabulary, self.source, holder)) else {
+        let Some(holder) = self.holder.filter(|holder| is_held_by(self.vocabulary, self.source, *holder)) else {
             return PairProgress::Settled;
         };
         if self.primary {
@@ -302,17 +355,20 @@ impl<T: Transform> Pair<'_, T> {
         let mut object = self.placed(mutated);
         let value = remembered(self.vocabulary, mutated, self.subresources);
         if self.primary {
-            set(&mut object, "annotations", self.vocabulary.applied_state, &sum(&value));
+            let mark = Mark::first(sum(&value)).to_string();
+            set(&mut object, "annotations", self.vocabulary.applied_state, &mark);
         }
         // It had a copy before, which may still exist elsewhere, out of sight.
         if self.primary && self.remembered.is_some() {
             steps.push(Step::ConfirmNoCopy);
+            // What is remembered is about that copy, and would be taken for what is on the new one.
+            steps.extend((!self.apply).then(|| self.intend(&value)).flatten());
         }
         if let Some(namespace) = &self.copy_at.namespace {
             steps.push(Step::EnsureNamespace { side: self.copy_at.side, name: namespace.clone() });
         }
         steps.push(Step::Create { at: self.copy_at.clone(), object });
-        steps.push(self.remember(value));
+        steps.push(self.remember_as(value, Some(Acquired::Made)));
         self.report(steps, Event::Placed);
     }
 
@@ -321,16 +377,41 @@ impl<T: Transform> Pair<'_, T> {
         let remember = self.remember(desired.clone());
         let at = self.copy_at.clone();
         let (partial, link, subresources) = (self.partial, self.link, self.subresources);
-        // The state does not apply to an object that somebody else put there.
-        let entry = self.remembered.filter(|_| owner == CopyOwner::Us);
+        // The state applies neither to an object that somebody else put there, nor to one that was restored from a backup. An apply brings
+        // every field of ours up to date anyway; and as it names no version, a copy that is only seen late would be applied to again and again.
+        let noted = self.noted().filter(|_| !self.apply);
+        let is_restored = noted.is_some_and(|noted| noted.is_restored(self.vocabulary, copy));
+        let entry = self.remembered.filter(|_| owner == CopyOwner::Us && !is_restored);
+        let floor = noted.map_or(0, |noted| noted.write);
+        if owner == CopyOwner::Willing {
+            steps.extend([Step::Replace { at, object: self.adopted(&desired, copy) }, remember]);
+            self.report(steps, Event::Synced);
+            return PairProgress::Wrote;
+        }
         let (desired_ref, is_marked) = (&desired, self.primary);
         let vocabulary = self.vocabulary;
-        let content =
-            CopyContent { vocabulary, desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
+        let content = CopyContent {
+            vocabulary,
+            desired: desired_ref,
+            copy,
+            entry,
+            partial,
+            link,
+            is_marked,
+            subresources,
+            floor,
+        };
         // An object that was not ours is written as a whole, once; from then on it is known who owns its fields.
         let is_known = entry.is_some()
             || (self.primary && owner == CopyOwner::Us && annotation(copy, self.vocabulary.applied_state).is_some());
-        let change = if self.apply && is_known { content.apply() } else { content.compare() };
+        let is_applied = entry.is_some_and(StateEntry::is_applied);
+        // Only the server knows what was applied: what changes is applied once more, and remembered from then on.
+        let once_more = (!self.apply && is_applied && is_known).then(|| content.apply());
+        let change = match once_more.filter(|change| matches!(change, ContentChange::Apply { .. })) {
+            Some(change) => change,
+            None if self.apply && is_known => content.apply(),
+            None => content.compare(),
+        };
         match change {
             ContentChange::None => return PairProgress::Settled,
             ContentChange::Unknown => return PairProgress::Unknown,
@@ -340,31 +421,42 @@ impl<T: Transform> Pair<'_, T> {
             }
             // The new copy is created when the old one is gone.
             ContentChange::Edit { edits, .. } if !self.primary && is_refused(&at.kind, copy, &edits) => {
-                steps.push(delete(at, copy, Dependents::default()));
+                steps.push(delete_unchanged(at, copy, Dependents::default()));
                 return PairProgress::Waiting;
             }
             // Only marks are missing: there is nothing new to remember or report.
             ContentChange::Edit { edits, guard, .. } if self.remembered.is_some_and(|entry| entry.is_at(&desired)) => {
-                let annotated = copy["metadata"]["annotations"].is_object();
-                steps.push(Step::Edit { at, edits, guard, annotated });
+                steps.push(Step::Edit { at, edits, guard });
                 return PairProgress::Wrote;
             }
-            ContentChange::Edit { edits, guard, certain } => {
-                steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired, only: certain });
-                let annotated = copy["metadata"]["annotations"].is_object();
-                steps.push(Step::Edit { at, edits, guard, annotated });
+            ContentChange::Void { edits, guard, state } => {
+                steps.extend([Step::Edit { at, edits, guard }, self.remember(state)]);
+                return PairProgress::Wrote;
             }
-            ContentChange::Replace(object) => steps.push(Step::Replace { at, object }),
+            ContentChange::Edit { edits, guard } => {
+                steps.extend(self.intend(&desired));
+                steps.push(Step::Edit { at, edits, guard });
+            }
+            ContentChange::Replace(object) => {
+                // Whose a related copy is follows from what is remembered, so nothing is noted before it is certain.
+                steps.extend(self.primary.then(|| self.intend(&desired)).flatten());
+                steps.push(Step::Replace { at, object });
+            }
             ContentChange::Apply { fields, .. } if !self.primary && is_refused(&at.kind, copy, &fields) => {
-                steps.push(delete(at, copy, Dependents::default()));
+                steps.push(delete_unchanged(at, copy, Dependents::default()));
                 return PairProgress::Waiting;
             }
             ContentChange::Apply { first, .. } => {
                 let object = self.applied(mutated, &desired, copy);
+                // The copy of an order says itself what was applied to it; others do not.
+                steps.extend((!self.primary).then(|| self.intend(&desired)).flatten());
                 steps.push(Step::Apply { at, object, primary: self.primary, first });
-                // The copy itself records what was applied to it; the state only notes that.
-                if !self.primary || !entry.is_some_and(StateEntry::is_applied) {
-                    steps.push(self.remember_applied(desired));
+                // The copy itself records what was applied to it; the state only notes that, unless something removes the mark.
+                let is_marked = annotation(copy, self.vocabulary.applied_state).is_some();
+                if !self.apply {
+                    steps.push(remember);
+                } else if !(self.primary && is_applied && is_marked) {
+                    steps.push(self.remember_applied(desired, is_marked));
                 }
                 self.report(steps, Event::Synced);
                 return PairProgress::Wrote;
@@ -375,16 +467,36 @@ impl<T: Transform> Pair<'_, T> {
         PairProgress::Wrote
     }
 
-    fn remember(&self, value: Value) -> Step {
-        let copy = (!self.primary).then(|| self.copy_at.clone());
-        let instead = self.apply.then(|| if self.primary { BY_APPLY.to_owned() } else { sum(&value) });
-        Step::Remember { entry: self.entry.clone(), value, copy, instead }
+    /// Records what is about to be written, unless it is known already that the copy may be in that state.
+    fn intend(&self, value: &Value) -> Option<Step> {
+        let is_known = self.remembered.is_some_and(|entry| entry.has(value));
+        (!is_known).then(|| Step::RememberNext { entry: self.entry.clone(), value: value.clone() })
     }
 
-    fn remember_applied(&self, value: Value) -> Step {
-        let copy = (!self.primary).then(|| self.copy_at.clone());
-        let instead = Some(if self.primary { BY_APPLY.to_owned() } else { applied_mark(&sum(&value)) });
-        Step::Remember { entry: self.entry.clone(), value, copy, instead }
+    fn remember(&self, value: Value) -> Step {
+        self.remember_as(value, None)
+    }
+
+    fn remember_as(&self, value: Value, how: Option<Acquired>) -> Step {
+        let instead = self.apply.then(|| if self.primary { BY_APPLY.to_owned() } else { sum(&value) });
+        Step::Remember { entry: self.entry.clone(), value, copy: Some(self.copy_at.clone()), how, instead }
+    }
+
+    fn remember_applied(&self, value: Value, is_marked: bool) -> Step {
+        let is_noted = self.primary && is_marked;
+        let instead = Some(if is_noted { BY_APPLY.to_owned() } else { applied(sum(&value)).to_string() });
+        Step::Remember { entry: self.entry.clone(), value, copy: Some(self.copy_at.clone()), how: None, instead }
+    }
+
+    /// An object that was offered, with the whole desired state, and with how we came to it: what we made once is ours still.
+    fn adopted(&self, desired: &Value, copy: &Value) -> Value {
+        let object = overwritten(self.vocabulary, desired, copy, self.link, self.subresources);
+        let mut object = object.unwrap_or_else(|| copy.clone());
+        if !self.vocabulary.acquired.is_empty() {
+            let how = Acquired::of(self.vocabulary, copy).unwrap_or(Acquired::Adopted);
+            set(&mut object, "annotations", self.vocabulary.acquired, &how.mark(self.proof));
+        }
+        object
     }
 
     /// What is applied to a copy: every field that should be ours.
@@ -392,7 +504,13 @@ impl<T: Transform> Pair<'_, T> {
         let mut object = self.placed(mutated);
         drop_keys(&mut object, self.subresources);
         if self.primary {
-            set(&mut object, "annotations", self.vocabulary.applied_state, &applied_mark(&sum(desired)));
+            let mark = annotation(copy, self.vocabulary.applied_state);
+            let mark = Mark::after(mark, sum(desired), true).to_string();
+            set(&mut object, "annotations", self.vocabulary.applied_state, &mark);
+        }
+        // What is owned by an apply is removed by the next one that does not name it.
+        if let Some(acquired) = annotation(copy, self.vocabulary.acquired) {
+            set(&mut object, "annotations", self.vocabulary.acquired, acquired);
         }
         for field in ["uid", "resourceVersion"] {
             object["metadata"][field] = copy["metadata"][field].clone();
@@ -416,6 +534,11 @@ impl<T: Transform> Pair<'_, T> {
     }
 }
 
+/// What is remembered of a related copy that was applied.
+fn applied(sum: String) -> Mark {
+    Mark { sum, applied: true, number: 0 }
+}
+
 /// The object moved to another place: what rules see of a copy that does not exist yet.
 pub fn draft(object: &Value, at: &ObjectAddress) -> Value {
     let mut object = object.clone();
@@ -433,10 +556,24 @@ pub fn draft(object: &Value, at: &ObjectAddress) -> Value {
     object
 }
 
-/// The step that deletes exactly this object.
+/// The step that deletes exactly this object, whatever has been written to it since.
 pub fn delete(at: ObjectAddress, object: &Value, dependents: Dependents) -> Step {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-    Step::Delete { at, uid, dependents }
+    Step::Delete { at, uid, resource_version: None, dependents }
+}
+
+/// The same unless it has changed since: somebody may need it again.
+pub fn delete_unchanged(at: ObjectAddress, object: &Value, dependents: Dependents) -> Step {
+    let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+    let uid = text("uid").unwrap_or_default();
+    Step::Delete { at, uid, resource_version: text("resourceVersion"), dependents }
+}
+
+/// The step that lets exactly this version of a copy go; none if nothing of ours is on it.
+pub fn release_copy(vocabulary: &Vocabulary, at: &ObjectAddress, copy: &Value) -> Option<Step> {
+    let edits = let_go(vocabulary, copy);
+    let guard = Guard::Version(copy["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned());
+    (!edits.is_empty()).then(|| Step::Edit { at: at.clone(), edits, guard })
 }
 
 /// An object with another status. A missing status is left out, because servers refuse null where the schema says object.

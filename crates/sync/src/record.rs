@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::acquired::Acquired;
 use crate::address::{ObjectAddress, Role, Side};
 use crate::kind::ApiKind;
 use crate::vocabulary::Vocabulary;
@@ -23,6 +24,8 @@ pub struct Record {
     pub copy: ObjectAddress,
     /// UID of the copy, once it is known: an object that somebody else puts in its place has a different one.
     pub uid: Option<String>,
+    /// How the agent came to that copy; `None` if it was recorded by a version that did not tell.
+    pub how: Option<Acquired>,
 }
 
 impl Record {
@@ -38,6 +41,7 @@ impl Record {
             origin: stored.source.at(origin),
             copy: stored.copy.at(copy),
             uid: stored.uid,
+            how: stored.how,
         })
     }
 
@@ -58,6 +62,8 @@ struct StoredRecord {
     copy: StoredAddress,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    how: Option<Acquired>,
 }
 
 /// The words of the first agent that wrote records.
@@ -92,6 +98,7 @@ impl From<Record> for StoredRecord {
             source: record.origin.into(),
             copy: record.copy.into(),
             uid: record.uid,
+            how: record.how,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::acquired::Acquired;
 use crate::address::{ObjectAddress, Role, Side};
 use crate::edit::{Edit, Guard};
 use crate::object::annotation;
@@ -77,8 +78,6 @@ pub enum Step {
         edits: Vec<Edit>,
         /// What must still be true.
         guard: Guard,
-        /// Whether the object has annotations.
-        annotated: bool,
     },
     /// Apply an object server-side, unless it has changed since.
     Apply {
@@ -122,6 +121,8 @@ pub enum Step {
         at: ObjectAddress,
         /// Precondition.
         uid: String,
+        /// Precondition, where somebody may need it again.
+        resource_version: Option<String>,
         /// What becomes of its dependents.
         dependents: Dependents,
     },
@@ -133,8 +134,6 @@ pub enum Step {
         entry: String,
         /// Desired state that is about to be written.
         value: Value,
-        /// Whether other states that were recorded before are known not to be on the copy.
-        only: bool,
     },
     /// Record what was written to the copy.
     Remember {
@@ -142,8 +141,10 @@ pub enum Step {
         entry: String,
         /// Desired state that was written.
         value: Value,
-        /// Where the copy is, if its UID should be recorded.
+        /// Where the copy is, if it should be recorded which object that is.
         copy: Option<ObjectAddress>,
+        /// How the agent came to it, if that has just happened and the copy itself does not say so.
+        how: Option<Acquired>,
         /// What to record instead of the state itself, where the server remembers that.
         instead: Option<String>,
     },

@@ -33,6 +33,12 @@ pub struct Vocabulary {
     pub applied_state: &'static str,
     /// Annotation on an object in the place of a copy, by which its owner allows taking it over.
     pub adoption: &'static str,
+    /// Annotation on copies: how the agent came to them. Empty if nothing is written.
+    pub acquired: &'static str,
+    /// The field manager of the agent, which may have more appended after a slash.
+    pub manager: &'static str,
+    /// Labels and annotations that the agent writes to copies, and removes from those that it lets go.
+    pub of_copies: &'static [&'static str],
     /// Annotation on sources: how the copy is deleted.
     pub deletion_propagation: &'static str,
     /// Annotation on copies: the resource of the source.
@@ -86,6 +92,9 @@ pub(crate) mod tests {
         agent_name: "test/agent",
         applied_state: "test/applied-state",
         adoption: "test/adoption",
+        acquired: "test/acquired",
+        manager: "agent",
+        of_copies: &["test/agent", "test/applied-state", "test/acquired", "test/source"],
         deletion_propagation: "test/deletion",
         source_resource: "test/resource",
         source_uid: "test/uid",

@@ -25,6 +25,7 @@ pub mod http;
 pub mod keeper;
 pub mod login;
 pub mod metrics;
+pub mod restore;
 pub mod retry;
 pub mod rights;
 pub mod timing;
@@ -141,7 +142,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
         return Ok(());
     };
 
-    let pace = objects::pace();
+    let pace = objects::pace(config.budget);
     let (recorder, writers) = Recorder::start("syncagent", &pace);
     let took_over = AtomicBool::new(false);
     let mut agent = Agent { config, places, health, metrics, dashboard, recorder, pace, kcp_part, took_over, leads };
@@ -198,6 +199,8 @@ enum Halt {
     Stopped,
     /// The slice refers to another export now.
     Moved,
+    /// A server has gone back in time.
+    WentBack,
     /// A part has ended by itself.
     Ended(AgentError),
 }
@@ -215,8 +218,12 @@ impl Agent {
         let mut election = Election::new(self.config.local.client(), &name).namespace(&self.config.namespace);
         self.metrics.set_leader(&name, false);
         let leadership = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            leadership = election.acquire(&report) => leadership,
+            () = stop.cancelled() => None,
+            leadership = election.acquire(&report) => Some(leadership),
+        };
+        let Some(leadership) = leadership else {
+            election.release().await;
+            return Ok(());
         };
         self.metrics.set_leader(&name, true);
         self.leads.send_replace(true);
@@ -242,7 +249,7 @@ impl Agent {
             match self.run_controllers(stop).await {
                 Halt::Stopped => return Ok(()),
                 Halt::Ended(error) => return Err(error),
-                Halt::Moved => {}
+                Halt::Moved | Halt::WentBack => {}
             }
             let config = &self.config;
             match connect::connect(&config.kcp, &config.slice, false, &self.kcp_part, stop).await? {
@@ -254,9 +261,13 @@ impl Agent {
 
     async fn run_controllers(&self, stop: &CancellationToken) -> Halt {
         let halt = stop.child_token();
+        let mut rewound = [self.config.local.rewound(), self.config.kcp.rewound()];
         let mut parts = self.start(&halt);
+        let [local, kcp] = &mut rewound;
         let why = tokio::select! {
             () = stop.cancelled() => Halt::Stopped,
+            Ok(()) = local.changed() => Halt::WentBack,
+            Ok(()) = kcp.changed() => Halt::WentBack,
             reference = connect::moved(&self.places) => {
                 let (export, path) = (reference.name, reference.path);
                 tracing::info!(export, path, "The APIExportEndpointSlice is for another APIExport now, following it.");
@@ -270,6 +281,10 @@ impl Agent {
                 }
             }
         };
+        if matches!(why, Halt::WentBack) {
+            // What was remembered, written and waited for belongs to a time that has not been: state Secrets, caches, pauses.
+            tracing::info!("Beginning again, because a server has gone back in time.");
+        }
         halt.cancel();
         let all = async { while parts.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, all).await.is_err() {
@@ -348,7 +363,9 @@ impl Agent {
                 exported,
                 troubles,
                 granted: granted.clone(),
+                servers: [("the service cluster", config.local.clone()), ("kcp", config.kcp.clone())],
                 syncs: !config.disabled.contains(&Controller::Sync),
+                beat: config.timing.into(),
                 gate: schemas::Gate {
                     export: self.places.export.client.clone(),
                     export_name: self.places.export_name.clone(),
@@ -376,6 +393,8 @@ impl Agent {
                 released,
                 warned: parking_lot::Mutex::default(),
                 doubts: parking_lot::Mutex::default(),
+                taken: parking_lot::Mutex::default(),
+                concerned: parking_lot::Mutex::default(),
             };
             let running = export.run(receiver.clone(), halt.clone());
             parts.spawn(async move {
@@ -393,6 +412,7 @@ impl Agent {
                 agent_name: config.agent_name.clone(),
                 namespace: config.namespace.clone(),
                 timing: config.timing,
+                budget: config.budget,
                 recorder: self.recorder.of(objects::CONTROLLER),
                 pace: self.pace.clone(),
                 metrics: Arc::clone(&self.metrics),
@@ -402,6 +422,7 @@ impl Agent {
                 troubles: tell_troubles,
                 refused,
                 released: tell_released,
+                former: watch::Sender::default(),
                 granted,
             };
             let running = objects::run(Arc::new(context), receiver, halt.clone());

@@ -15,10 +15,10 @@ pub use limits::{AdmissionRule, Limits};
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
 pub use published_resource::{
     Condition, Filter, LabelSelector, Meta, Naming, Projection, PublishedResource, PublishedResourceSpec,
-    PublishedResourceStatus, SelectorRequirement, SourceResource, Synchronization,
+    PublishedResourceStatus, SelectorRequirement, ServedFor, SourceResource, Synchronization,
 };
 pub use related::{
-    CleanupPolicy, Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection,
+    Access, CleanupPolicy, Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection,
     SelectionSelector, TemplateExpression, Watch,
 };
 pub use strict::{problems, unknown_field};
@@ -37,6 +37,8 @@ pub const DELETION_PROPAGATION: &str = "syncagent.kcp.io/deletion-propagation-po
 pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
 /// Annotation on exports: which agents serve it, and when each last renewed its entry.
 pub const KEEPER: &str = "syncagent.kcp.io/keeper";
+/// Annotation on exports: names of agents that are no more, separated by commas. Whoever serves the export has their part.
+pub const FORMER_AGENTS: &str = "syncagent.kcp.io/former-agents";
 /// Annotation on schemas: generation of the CRD they were made from.
 pub const SOURCE_GENERATION: &str = "syncagent.kcp.io/source-generation";
 /// Annotation on schemas: the kind they were made from, as `Kind.group`.
@@ -45,12 +47,17 @@ pub const SOURCE_KIND: &str = "syncagent.kcp.io/source-kind";
 pub const APPROVED_SCHEMA: &str = "syncagent.kcp.io/approved-schema";
 /// Annotation on PublishedResources: name of the schema that is not to be exported, because somebody went back to the approved one.
 pub const REJECTED_SCHEMA: &str = "syncagent.kcp.io/rejected-schema";
+/// Annotation on a PublishedResource: it was rolled back from this schema. Until somebody removes the annotation, copies keep fields that kcp does not show
+/// of orders that nobody has changed: also when a newer schema is exported again, because every write to an order has dropped them from kcp.
+pub const ROLLED_BACK: &str = "syncagent.kcp.io/rolled-back";
 /// Prefix of the annotations that keep what another version has no place for; the version it belongs to follows.
 pub const CONVERSION_PREFIX: &str = "conversion.syncagent.kcp.io/";
 /// Annotation on consumers' objects: the generation that has arrived on the service cluster.
 pub const PLACED_GENERATION: &str = "syncagent.kcp.io/placed-generation";
 /// Annotation on consumers' objects: why they are not placed, or why their last change was not.
 pub const REFUSAL: &str = "syncagent.kcp.io/refusal";
+/// Annotation on consumers' objects that are being deleted: on whom that waits, and since when.
+pub const WAITS_FOR: &str = "syncagent.kcp.io/waits-for";
 /// Annotation on consumers' objects: when their API is withdrawn, and what its provider says about that.
 pub const WITHDRAWAL: &str = "syncagent.kcp.io/withdrawal";
 /// Annotation on PublishedResources: when they are withdrawn, as a time of RFC 3339.
@@ -73,14 +80,29 @@ pub const REMOTE_WORKSPACE_PATH: &str = "syncagent.kcp.io/remote-object-workspac
 pub const REMOTE_RESOURCE: &str = "syncagent.kcp.io/remote-object-resource";
 /// Annotation on state Secrets: the kind of the source in kcp, as `Kind.group`.
 pub const REMOTE_KIND: &str = "syncagent.kcp.io/remote-object-kind";
+/// Annotation on state Secrets: the name of the source. Not the one of copies: together with the labels, which both have, that would make a
+/// state Secret look like the copy of an order of Secrets.
+pub const STATE_OF_NAME: &str = "syncagent.kcp.io/state-of-name";
+/// Annotation on state Secrets: the namespace of the source, if it has one.
+pub const STATE_OF_NAMESPACE: &str = "syncagent.kcp.io/state-of-namespace";
 /// Annotation on copies: UID of the source. An object that was deleted and created again has another one.
 pub const REMOTE_UID: &str = "syncagent.kcp.io/remote-object-uid";
+/// Annotation on copies: the generation of the source that was carried out last.
+pub const REMOTE_GENERATION: &str = "syncagent.kcp.io/remote-object-generation";
+/// Annotation on consumers' objects that have gone back in time, because kcp was restored: `Hold` while nothing is done for them, `Follow`
+/// to go on with them as they are.
+pub const AFTER_RESTORE: &str = "syncagent.kcp.io/after-restore";
+/// Label on Secrets that list orders that were carried to their end: the agent that did so.
+pub const ENDED_ORDERS: &str = "syncagent.kcp.io/ended-orders";
 /// Annotation on copies: checksum of the desired state that was written last.
 pub const APPLIED_STATE: &str = "syncagent.kcp.io/applied-state";
 /// Annotation on consumers' objects: which agents rely on the finalizer, which all of them share.
 pub const HELD_BY: &str = "syncagent.kcp.io/held-by";
 /// Annotation on an existing object in the place of a copy, by which its owner allows or forbids taking it over.
 pub const ADOPTION: &str = "syncagent.kcp.io/adoption";
+/// Annotation on copies that the agent did not make: how it came to them, `adopted` or `linked`; on copies of related objects with a proof for
+/// whom. They are let go, and not deleted.
+pub const ACQUIRED: &str = "syncagent.kcp.io/acquired";
 /// Label that marks state Secrets.
 pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";
 /// Label on copies of related objects: a hash of the primary and the PublishedResource they belong to.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use carrick_client::{Client, Error, ListOptions, Resource, Server};
 use carrick_evolution::{Definition, DefinitionError, Report, Trial, diff};
-use carrick_kcp::apis::v1alpha1::{ApiExport, ApiExportEndpointSlice, ApiResourceSchema};
+use carrick_kcp::apis::v1alpha1::{ApiExportEndpointSlice, ApiResourceSchema};
+use carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -14,7 +15,7 @@ use crate::agent::catalog::published_resources;
 use crate::agent::config::AgentConfig;
 use crate::agent::connect::{self, ConnectError, Places};
 use crate::agent::health::Health;
-use crate::api::{APPROVED_SCHEMA, PublishedResource, REJECTED_SCHEMA};
+use crate::api::{APPROVED_SCHEMA, PublishedResource, REJECTED_SCHEMA, ROLLED_BACK};
 use crate::rules::gate::same_resource;
 use crate::toolkit::{self, ToolkitError};
 
@@ -137,11 +138,11 @@ impl Evolution {
             .places
             .export
             .client
-            .get_kcp(&self.places.export_name)
+            .get_newest(&self.places.export_name)
             .await
             .map_err(failed(format!("read APIExport {}", self.places.export_name)))?;
-        let listed = export.unwrap_or_default().spec.latest_resource_schemas;
-        let exported = listed.into_iter().find(|listed| same_resource(listed, &computed));
+        let export = export.unwrap_or_default();
+        let exported = export.schemas().find(|listed| same_resource(listed, &computed)).map(str::to_owned);
         let exported = exported.ok_or_else(|| EvolveError::NotExported(name.to_owned()))?;
         let old = self.schema(&exported).await?.ok_or_else(|| EvolveError::NoSchema(exported.clone()))?;
         Ok(Evolved { name: name.to_owned(), exported, computed, old, new, pr })
@@ -219,7 +220,7 @@ impl Evolution {
     /// Goes back to a schema, and rejects the one that follows from the CRD of today. Without a gate, the PublishedResource gets one.
     pub async fn roll_back(&self, evolved: &Evolved, target: &str) -> Result<(), EvolveError> {
         let rejected = if evolved.computed == target { Value::Null } else { json!(evolved.computed) };
-        let annotations = json!({ APPROVED_SCHEMA: target, REJECTED_SCHEMA: rejected });
+        let annotations = json!({ APPROVED_SCHEMA: target, REJECTED_SCHEMA: rejected, ROLLED_BACK: evolved.exported });
         let mut patch = json!({ "metadata": { "annotations": annotations } });
         if !evolved.is_gated() {
             patch["spec"] = json!({ "schemaUpdates": "Manual" });

@@ -7,8 +7,7 @@
 //!               └─▶ decide  pure: source + copy + state + rules ─▶ steps
 //!  api       the PublishedResource kind and its CRD
 //!  logging   the format of log lines
-//!  traces    spans for OpenTelemetry, off by default
-//!  toolkit   what would be published, without an agent; evolve, withdraw: for the commands of those names
+//!  toolkit   what would be published, without an agent; evolve, release, withdraw: for the commands of those names
 //! ```
 
 pub mod agent;
@@ -17,9 +16,9 @@ pub mod decide;
 pub mod evolve;
 pub mod logging;
 pub mod options;
+pub mod release;
 pub mod rules;
 pub mod toolkit;
-pub mod traces;
 pub mod withdraw;
 
 /// Version of the agent; releases name the commit they were built from.

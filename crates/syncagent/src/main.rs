@@ -7,7 +7,6 @@ use carrick_syncagent::agent;
 use carrick_syncagent::agent::explain::{Question, explain};
 use carrick_syncagent::logging;
 use carrick_syncagent::options::Options;
-use carrick_syncagent::traces;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -30,25 +29,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let traces = match traces::Config::from_environment(|name| std::env::var(name).ok()) {
-        Ok(config) => config.map(|config| (config, traces::layer())),
-        Err(problem) => {
-            eprintln!("Invalid environment: {problem}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let (layer, unsent) = match traces {
-        Some((config, (layer, unsent))) => (Some(layer), Some((config, unsent))),
-        None => (None, None),
-    };
-    logging::init(options.log_format, options.log_debug, layer);
+    logging::init(options.log_format, options.log_debug);
 
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(carrick_json::STACK)
         .build()
         .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(run(options, unsent)));
+        .and_then(|runtime| runtime.block_on(run(options)));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -58,20 +46,14 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(options: Options, traces: Option<(traces::Config, traces::Unsent)>) -> anyhow::Result<()> {
+async fn run(options: Options) -> anyhow::Result<()> {
     if options.dry_run {
         let report = explain(options.into_config()?, &Question::default()).await?;
         // If the reader has closed the pipe, there is nobody to print for.
         let _ = write!(std::io::stdout(), "{report}");
         return Ok(());
     }
-    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
+    let stop = CancellationToken::new();
     carrick_process::stop_on_signals(&stop, "Stopping kcp Sync Agent…")?;
-    let sending = traces.map(|(config, unsent)| tokio::spawn(traces::send_all(config, unsent, end.clone())));
-    let result = Box::pin(agent::run(options.into_config()?, stop)).await;
-    end.cancel();
-    if let Some(sending) = sending {
-        sending.await??;
-    }
-    Ok(result?)
+    Ok(Box::pin(agent::run(options.into_config()?, stop)).await?)
 }

@@ -20,7 +20,8 @@ use crate::agent::connect::SliceRef;
 use crate::agent::conversion::ConversionServer;
 use crate::agent::{AgentConfig, Controller, Timing};
 use crate::logging::Format;
-use crate::rules::Adoption;
+use crate::rules::access::Budget;
+use crate::rules::{Adoption, AfterRestore};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,10 +81,30 @@ pub struct Options {
     /// leaves it alone, TakeOver gives it the content of the source, Link keeps its content, as the reference agent does
     #[arg(long, value_name = "POLICY", value_parser = adoption, default_value = "Refuse")]
     pub adoption: Adoption,
+    /// What to do with orders that have gone back in time because kcp was restored from a backup, unless spec.afterRestore of the
+    /// PublishedResource is set: Hold leaves everything as it is until somebody decides (carrick restore), Follow carries them out as they are
+    #[arg(long, value_name = "POLICY", value_parser = after_restore, default_value = "Hold")]
+    pub after_restore: AfterRestore,
     /// Write copies by server-side apply, so that the state Secrets hold no content
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
     pub enable_server_side_apply: bool,
+    /// Namespaces of the service cluster that no order leads to unless a PublishedResource names them literally, beside kube-* and the
+    /// agent's own; may end with *
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', action = ArgAction::Append)]
+    pub reserved_namespaces: Vec<String>,
+    /// How many names one entry of spec.related may yield for one order
+    #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().names)]
+    pub max_related_names: usize,
+    /// How many related objects one order may have
+    #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().objects)]
+    pub max_related_objects: usize,
+    /// How many bytes of the orders of one workspace the agent keeps in memory, compressed; orders beyond that are refused
+    #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().cached_bytes)]
+    pub max_cached_bytes: usize,
+    /// How many orders of one workspace are worked on at once, each with one request under way; others wait
+    #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().in_flight)]
+    pub max_in_flight: usize,
     /// Work only while holding a lease, so that several replicas can run
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
@@ -276,7 +297,15 @@ impl Options {
             selector: self.published_resource_selector,
             take_over: self.take_over,
             adoption: self.adoption,
+            after_restore: self.after_restore,
             apply: self.enable_server_side_apply,
+            reserved_namespaces: self.reserved_namespaces,
+            budget: Budget {
+                names: self.max_related_names,
+                objects: self.max_related_objects,
+                cached_bytes: self.max_cached_bytes,
+                in_flight: self.max_in_flight,
+            },
             disabled: self.disabled_controllers.iter().filter_map(|name| Controller::named(name)).collect(),
             leader_election: self.enable_leader_election,
             metrics_address: metrics_address(&self.metrics_address),
@@ -303,6 +332,10 @@ pub fn default_agent_name(slice: &str) -> String {
 
 fn adoption(word: &str) -> Result<Adoption, String> {
     Adoption::parse(word).ok_or_else(|| "must be one of Refuse, TakeOver, Link".to_owned())
+}
+
+fn after_restore(word: &str) -> Result<AfterRestore, String> {
+    AfterRestore::parse(word).ok_or_else(|| "must be one of Hold, Follow".to_owned())
 }
 
 fn non_empty(text: String) -> Option<String> {

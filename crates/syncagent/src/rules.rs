@@ -7,10 +7,13 @@
 //! ```
 
 pub mod abandoned;
+pub mod access;
 pub mod admission;
+mod after_restore;
 pub mod conversion;
 pub mod crd;
 pub mod export;
+pub mod exposure;
 pub mod fields;
 pub mod gate;
 pub mod hints;
@@ -29,6 +32,7 @@ pub mod review;
 pub mod rights;
 pub mod schema;
 pub mod selector;
+pub mod serving;
 pub mod suggest;
 pub mod ways;
 pub mod withdrawal;
@@ -36,14 +40,17 @@ pub mod withdrawal;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+pub use after_restore::AfterRestore;
 pub use carrick_sync::{AdoptionPolicy as Adoption, ApiKind};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::api::{FIELD_MANAGER, Limits, PublishedResource};
+use access::{Budget, Reserved};
 use admission::{Admission, AdmissionError};
 use conversion::{ConversionError, Conversions, Passage, Route};
 use crd::{Crd, Version};
+use exposure::Authorship;
 use metadata::is_deleting;
 use mutation::{Mutation, MutationError};
 use naming::{Naming, NamingError};
@@ -124,8 +131,14 @@ pub struct AgentDefaults {
     pub agent_name: String,
     /// What to do with existing objects in the place of copies, unless a PublishedResource says otherwise.
     pub adoption: Adoption,
+    /// What happens to orders that have gone back in time, unless a PublishedResource says otherwise.
+    pub after_restore: AfterRestore,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
+    /// Namespaces that nothing leads to unless a PublishedResource names them.
+    pub reserved: Reserved,
+    /// How many related objects one order may have.
+    pub budget: Budget,
 }
 
 /// Everything a PublishedResource says about its objects, compiled.
@@ -162,10 +175,14 @@ pub struct Rules {
     pub related: Vec<Related>,
     /// What to do with existing objects in the place of a copy.
     pub adoption: Adoption,
+    /// What happens to orders that have gone back in time.
+    pub after_restore: AfterRestore,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
     /// Name of the schema of the kind in kcp; empty if it does not matter.
     pub schema: String,
+    /// Whether kcp serves an older schema again than the one that follows from the CRD.
+    pub rolled_back: bool,
     /// How many objects of one workspace are placed, if that is limited.
     pub limit: Option<usize>,
     /// Rules that objects must keep.
@@ -174,6 +191,10 @@ pub struct Rules {
     pub feedback: bool,
     /// What consumers are told about the withdrawal of the kind.
     pub withdrawal: Option<String>,
+    /// Namespaces of the service cluster that nothing leads to unless they are named literally.
+    pub reserved: Reserved,
+    /// How many related objects one order may have.
+    pub budget: Budget,
 }
 
 impl Rules {
@@ -201,6 +222,8 @@ impl Rules {
         let secret = [&local, &remote].iter().any(|kind| is_secret(&kind.group, &kind.plural));
         let naming = pr.spec.naming.clone().unwrap_or_default();
         let naming = Naming::compile(&naming, local.namespaced, remote.namespaced)?;
+        let naming = if is_namespace(&local.group, &local.plural) { naming.of_namespaces() } else { naming };
+        let authorship = Authorship::of(pr.spec.naming.as_ref(), version.has_status());
         let mut identifiers = HashSet::new();
         let mut related = Vec::new();
         for (i, entry) in pr.spec.related.iter().enumerate() {
@@ -208,7 +231,12 @@ impl Rules {
             if !identifiers.insert(&entry.identifier) {
                 return Err(RelatedError::Duplicate { at, identifier: entry.identifier.clone() }.into());
             }
-            related.push(Related::compile(&at, entry)?);
+            let given = entry.object.selector.is_none() && authorship.chosen(&entry.object).is_none();
+            related.push(Related::compile(&at, entry)?.determined(given, naming.literal_namespace()));
+            if let Some(other) = pr.spec.related[..i].iter().find(|other| related::is_circle(other, entry)) {
+                let (identifier, other) = (entry.identifier.clone(), other.identifier.clone());
+                return Err(RelatedError::Circle { at, identifier, other }.into());
+            }
         }
         Ok(Self {
             duty: Duty::Sync,
@@ -230,12 +258,16 @@ impl Rules {
             local,
             remote,
             adoption: Adoption::parse(&pr.spec.adoption).unwrap_or_default(),
+            after_restore: AfterRestore::parse(&pr.spec.after_restore).unwrap_or_default(),
             apply: false,
             schema: String::new(),
+            rolled_back: false,
             limit: pr.spec.limits.as_ref().and_then(Limits::per_workspace),
             admission: Admission::default(),
             feedback: pr.spec.feedback == "Annotations",
             withdrawal: notice(pr),
+            reserved: Reserved::default(),
+            budget: Budget::default(),
         })
     }
 
@@ -250,7 +282,10 @@ impl Rules {
     #[must_use]
     pub fn with_defaults(self, pr: &PublishedResource, defaults: &AgentDefaults) -> Self {
         let adoption = if pr.spec.adoption.is_empty() { defaults.adoption } else { self.adoption };
-        Self { adoption, apply: defaults.apply && self.has_status(), ..self }
+        let after_restore = if pr.spec.after_restore.is_empty() { defaults.after_restore } else { self.after_restore };
+        let (reserved, budget) = (defaults.reserved.clone(), defaults.budget);
+        let naming = self.naming.clone().reserving(&reserved);
+        Self { adoption, after_restore, apply: defaults.apply && self.has_status(), reserved, budget, naming, ..self }
     }
 
     /// The field manager of copies, which differs for orders and related objects. The reference agent uses the same names.
@@ -283,6 +318,13 @@ impl Rules {
                 pair.iter().any(|(group, plural)| is_secret(group, plural))
                     && pair.iter().any(|(group, plural)| is(group, plural))
             })
+    }
+
+    /// Why an order is not placed that would be a credential of the service cluster, or become one there.
+    pub fn refuses_credential(&self, source: &Value) -> Option<String> {
+        let kinds = [&self.local, &self.remote].map(|kind| (kind.group.as_str(), kind.plural.as_str()));
+        let type_ = access::credential(source, kinds)?;
+        Some(format!("Secrets of type {type_} are credentials of a cluster and are not placed"))
     }
 
     /// The rules for objects that were synchronized before and no longer are.
@@ -340,6 +382,11 @@ impl Journey {
         let (down, up) = (conversions.route(in_kcp, &on_service)?, conversions.route(&on_service, in_kcp)?);
         Ok(Self { conversions, down, up })
     }
+}
+
+/// Whether this is the resource of namespaces.
+fn is_namespace(group: &str, plural: &str) -> bool {
+    group.is_empty() && plural == "namespaces"
 }
 
 /// Whether this is the Secret resource.
@@ -529,6 +576,42 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn entries_that_are_certain_to_lead_in_a_circle_are_refused() {
+        let entry = |identifier: &str, origin: &str, object: &Value| json!({"identifier": identifier, "origin": origin, "kind": "Secret", "object": object});
+        let (template, reference) = (
+            json!({"template": {"template": "{{ .Object.metadata.name }}"}}),
+            json!({"reference": {"path": "spec.name"}}),
+        );
+        let namespaced = json!({"reference": {"path": "spec.name"}, "namespace": {"template": {"template": "x"}}});
+        for object in [&template, &reference, &namespaced] {
+            let related = json!([entry("there", "kcp", object), entry("back", "service", object)]);
+            let error = compile(json!({ "related": related })).unwrap_err().to_string();
+            assert!(error.starts_with("spec.related[1]: \"back\" copies back what \"there\" copies"), "{error}");
+        }
+        let selector =
+            json!({"selector": {"matchLabels": {"a": "b"}, "rewrite": {"template": {"template": "{{ .Value }}"}}}});
+        let mut map = entry("back", "service", &template);
+        map["kind"] = "ConfigMap".into();
+        for related in [
+            json!([entry("a", "kcp", &template), entry("b", "kcp", &template)]),
+            json!([entry("a", "kcp", &template), entry("b", "service", &reference)]),
+            json!([entry("a", "kcp", &reference), entry("b", "service", &namespaced)]),
+            json!([entry("a", "kcp", &selector), entry("b", "service", &selector)]),
+            json!([entry("a", "kcp", &template), map]),
+        ] {
+            compile(json!({ "related": related })).unwrap();
+        }
+        let projected = |origin: &str, from: &str, to: &str| {
+            json!({"identifier": origin, "origin": origin, "group": "g", "version": "v1", "resource": from,
+                "projection": {"resource": to}, "object": template})
+        };
+        let crossing = json!([projected("kcp", "vaults", "safes"), projected("service", "safes", "vaults")]);
+        assert!(compile(json!({ "related": crossing })).is_err(), "however they are called on the other side");
+        compile(json!({"related": [projected("kcp", "vaults", "safes"), projected("service", "vaults", "safes")]}))
+            .unwrap();
+    }
+
+    #[test]
     fn subresources_are_not_content() {
         let mut crd = crontab();
         crd.spec.versions[0].subresources = serde_json::from_value(json!({"status": {}, "scale": {}})).unwrap();
@@ -548,7 +631,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_published_resource_takes_precedence_over_the_agents_defaults() {
-        let defaults = AgentDefaults { agent_name: "agent".into(), adoption: Adoption::TakeOver, apply: true };
+        let defaults = AgentDefaults {
+            agent_name: "agent".into(),
+            adoption: Adoption::TakeOver,
+            after_restore: AfterRestore::Follow,
+            apply: true,
+            reserved: Reserved::default(),
+            budget: Budget::default(),
+        };
         let mut crd = crontab();
         for (subresources, said, apply, adoption) in [
             (json!({}), "", false, Adoption::TakeOver),

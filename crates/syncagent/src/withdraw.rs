@@ -6,7 +6,8 @@ use std::sync::Arc;
 use carrick_client::{Client, Error, ListOptions, Resource, Server};
 use carrick_kcp::PATH_ANNOTATION;
 use carrick_kcp::apis::split_schema_name;
-use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
+use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
+use carrick_kcp::apis::v1alpha2::ApiBinding;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -184,7 +185,7 @@ impl Withdrawer {
         let resource = resource(&schema.ok_or_else(unpublished)?["spec"]);
         let mut users: BTreeMap<String, Usage> = BTreeMap::new();
         for client in self.endpoints().await? {
-            let bindings = client.list_kcp::<ApiBinding>(&ListOptions::default()).await;
+            let bindings = client.list_newest::<ApiBinding>(&ListOptions::default()).await;
             for binding in bindings.map_err(failed("list the APIBindings of all consumers"))? {
                 let bound = &binding.status.bound_resources;
                 if bound.iter().any(|bound| bound.group == group && bound.resource == plural) {

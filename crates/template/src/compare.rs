@@ -71,7 +71,6 @@ pub(crate) fn equal(a: &Value, b: &Value) -> Outcome<bool> {
         (Value::Complex(a, b), Value::Complex(c, d)) => Ok(same_float(*a, *c) && same_float(*b, *d)),
         (Value::Str(a), Value::Str(b)) => Ok(a == b),
         (Value::Time(a), Value::Time(b)) => Ok(a == b),
-        (Value::Certificate(a), Value::Certificate(b)) => Ok(a == b),
         (Value::Version(a), Value::Version(b)) => Ok(std::rc::Rc::ptr_eq(a, b)),
         _ => match (integer(a), integer(b)) {
             (Some(a), Some(b)) => Ok(a == b),
@@ -130,7 +129,6 @@ pub(crate) fn deep_equal(heap: &Heap, a: &Value, b: &Value) -> Outcome<bool> {
             a == b
         }
         (Value::Time(a), Value::Time(b)) => a == b,
-        (Value::Certificate(a), Value::Certificate(b)) => a == b,
         (Value::Version(a), Value::Version(b)) => a == b,
         (Value::Named(a), Value::Named(b)) => a == b,
         (Value::Found(a), Value::Found(b)) => a.kind() == b.kind() && a.raw(heap)? == b.raw(heap)?,

@@ -22,13 +22,15 @@ pub enum CompileError {
         /// The name as written.
         name: String,
     },
-    /// The text calls one of sprig's functions for keys and certificates, which this build was made without.
-    #[error("template {position}: {}", left_out(name))]
-    LeftOut {
+    /// The text calls a function of sprig that gives another result at every rendering.
+    #[error("template {position}: {}", refused(name, reason))]
+    Refused {
         /// Where in the text.
         position: Position,
         /// The name as written.
         name: String,
+        /// Why, and the way out.
+        reason: &'static str,
     },
     /// The text is longer than [`limits::MAX_SOURCE_BYTES`].
     #[error("template has {bytes} bytes, at most {} are allowed", limits::MAX_SOURCE_BYTES)]
@@ -44,7 +46,7 @@ impl CompileError {
         match self {
             CompileError::Syntax { position, .. }
             | CompileError::UnknownFunction { position, .. }
-            | CompileError::LeftOut { position, .. } => Some(*position),
+            | CompileError::Refused { position, .. } => Some(*position),
             CompileError::TooLong { .. } => None,
         }
     }
@@ -54,16 +56,14 @@ impl CompileError {
         match self {
             CompileError::Syntax { message, .. } => message.clone(),
             CompileError::UnknownFunction { name, .. } => format!("function {name:?} does not exist"),
-            CompileError::LeftOut { name, .. } => left_out(name),
+            CompileError::Refused { name, reason, .. } => refused(name, reason),
             CompileError::TooLong { .. } => self.to_string(),
         }
     }
 }
 
-fn left_out(name: &str) -> String {
-    format!(
-        "function {name:?} is not part of this build; released programs have it, and so have builds with the cargo feature \"certificates\""
-    )
+fn refused(name: &str, reason: &str) -> String {
+    format!("function {name:?} is refused: {reason}")
 }
 
 /// Why a template could not be rendered with the given data.

@@ -138,7 +138,7 @@ impl<'h> Printer<'h> {
                 self.string(named.name().as_bytes(), if verb == 'v' { 's' } else { verb })
             }
             Value::Named(named) => self.integer(value, named.number().unsigned_abs(), named.number() < 0, verb),
-            Value::List(_) | Value::Map(_) | Value::Root(_) | Value::Certificate(_) => self.container(value, verb),
+            Value::List(_) | Value::Map(_) | Value::Root(_) => self.container(value, verb),
             _ => self.bad_verb(value, verb),
         }
     }
@@ -180,10 +180,6 @@ impl<'h> Printer<'h> {
             Value::Root(fields) => {
                 let entries = fields.entries();
                 self.fields(entries.iter().map(|(name, item)| (name.as_bytes(), item.clone())), verb)?;
-            }
-            Value::Certificate(certificate) => {
-                let fields = certificate.fields();
-                self.fields(fields.iter().map(|(name, text)| (name.as_bytes(), Value::Str((*text).clone()))), verb)?;
             }
             _ => {}
         }

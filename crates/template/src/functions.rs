@@ -22,11 +22,6 @@ pub(crate) enum Type {
     /// `map[string]interface {}`
     Map,
     Time,
-    /// `[]interface {}`
-    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature has functions of it"))]
-    AnyList,
-    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature has functions of it"))]
-    Certificate,
 }
 
 impl Type {
@@ -41,8 +36,6 @@ impl Type {
             Type::Bool => "bool",
             Type::Map => "map[string]interface {}",
             Type::Time => "time.Time",
-            Type::AnyList => "[]interface {}",
-            Type::Certificate => "sprig.certificate",
         }
     }
 }

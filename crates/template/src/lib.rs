@@ -20,12 +20,13 @@
 //! - `keys` and `values` come sorted; in Go their order is random.
 //! - Everything is bounded by [`limits`]; what exceeds them is an error.
 //! - Error messages are our own.
-//! - sprig's functions for keys and certificates are there with the feature `certificates` only.
+//! - sprig's functions for keys, certificates, salted hashes and encryption are refused when compiling: they give another result at every
+//!   rendering, so that whoever compares the results sees a change each time. Random characters, UUIDs and the time of day are there;
+//!   [`Template::compile_steady`] refuses the random ones as well.
 //! - Output is UTF-8: every byte that is not becomes a replacement character, as it would in Go's JSON.
 //! - What Go shows of its memory cannot be the same: `%p`, `%d` of a time, and pointers inside `%#v`. Nor can random values,
-//!   salted hashes, and the place of a gjson result in the original text (`.Value.Index`).
+//!   and the place of a gjson result in the original text (`.Value.Index`).
 //! - Methods of times and versions are the usual ones, not all; no data holds a function to `call`.
-//! - Keys on the curves P-224 and P-521, and RSA keys below 2048 bits, are read but cannot sign certificates.
 //! - Dates are exact for some 290 000 years around 1970 only; Go's arithmetic wraps around beyond.
 //!
 //! ```
@@ -86,10 +87,26 @@ pub struct Template {
 impl Template {
     /// Parses a template text; unknown functions are refused here.
     pub fn compile(text: &str) -> Result<Template, CompileError> {
+        Template::parse(text, false)
+    }
+
+    /// Parses a template text that has to give the same for the same data: random functions are refused as well.
+    ///
+    /// ```
+    /// # use carrick_template::Template;
+    /// assert!(Template::compile("{{ .name }}-{{ randAlphaNum 5 }}").is_ok());
+    /// let error = Template::compile_steady("{{ .name }}-{{ randAlphaNum 5 }}").unwrap_err();
+    /// assert!(error.message().starts_with("function \"randAlphaNum\" is refused: its result is different at every rendering"));
+    /// ```
+    pub fn compile_steady(text: &str) -> Result<Template, CompileError> {
+        Template::parse(text, true)
+    }
+
+    fn parse(text: &str, steady: bool) -> Result<Template, CompileError> {
         if text.len() > limits::MAX_SOURCE_BYTES {
             return Err(CompileError::TooLong { bytes: text.len() });
         }
-        let tree = parse::parse(text)?;
+        let tree = parse::parse(text, steady)?;
         let needs = Arc::new(needs::Needs::of(&tree));
         Ok(Template { text: text.into(), needs, tree: Arc::new(tree), absent: "<no value>" })
     }
@@ -113,6 +130,22 @@ impl Template {
         let mut fields = self.needs.paths();
         fields.sort();
         fields
+    }
+
+    /// The fields of the data on which the result depends other than by a digest (`sha3short` and its like), sorted; none if it depends on
+    /// all of the data. Whoever writes none of these cannot choose the result.
+    ///
+    /// ```
+    /// let template = carrick_template::Template::compile("{{ .name | sha3short }}-{{ .size }}")?;
+    /// assert_eq!(template.fields_in_clear(), Some(vec![vec!["size".to_owned()]]));
+    /// # Ok::<(), carrick_template::CompileError>(())
+    /// ```
+    pub fn fields_in_clear(&self) -> Option<Vec<Vec<String>>> {
+        let needs = needs::Needs::in_clear(&self.tree);
+        let mut fields: Vec<Vec<String>> =
+            needs.paths().into_iter().map(|path| path.into_iter().map(str::to_owned).collect()).collect();
+        fields.sort();
+        (!needs.whole).then_some(fields)
     }
 
     /// Renders with a struct at the root, whose fields are the entries: an unknown root field is an error, a missing key further

@@ -6,12 +6,8 @@ pub const MAX_SOURCE_BYTES: usize = 256 * 1024;
 /// Deepest nesting of actions and parentheses in a template text.
 pub const MAX_PARSE_DEPTH: usize = 60;
 /// Units of work per rendering: about one per evaluated node, loop turn or visited element, and one per 16 to 256 bytes that a
-/// function reads. Compiling a regular expression costs 2000, `bcrypt` and `derivePassword` half of all: they take 50 to 200 ms.
+/// function reads. Compiling a regular expression costs 2000, `derivePassword` half of all: it takes 50 to 200 ms.
 pub const MAX_STEPS: usize = 100_000;
-/// Steps of a new certificate with an RSA key of 2048 bits. It takes about 50 ms; one rendering can make four of them.
-pub const KEY_STEPS: usize = 22_000;
-/// Steps of an RSA key of 4096 bits or a DSA key, which takes about half a second; one rendering can make one.
-pub const LARGE_KEY_STEPS: usize = 60_000;
 /// Deepest nesting of blocks, parentheses, template calls and nested values while rendering.
 pub const MAX_DEPTH: usize = 150;
 /// Bytes of strings, lists and maps that functions of one rendering may create altogether.

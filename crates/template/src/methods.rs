@@ -21,7 +21,6 @@ pub(crate) fn lookup(value: &Value, name: &str) -> Option<&'static Function> {
     let methods = match value {
         Value::Time(_) => TIME,
         Value::Version(_) => VERSION,
-        Value::Certificate(_) => CERTIFICATE,
         Value::Found(_) => found::FOUND,
         Value::Named(_) => NAMED,
         _ => return None,
@@ -108,18 +107,6 @@ const NAMED: &[Function] = &[Function::new("String", &[], |heap, args| match arg
     Value::Named(named) => heap.str(named.name()),
     other => Err(format!("wrong type for value; expected an integer with a name; got {}", other.type_name()).into()),
 })];
-
-const CERTIFICATE: &[Function] = &[
-    Function::new("Cert", &[], |_, args| certificate(args, 0)),
-    Function::new("Key", &[], |_, args| certificate(args, 1)),
-];
-
-fn certificate(args: Args<'_>, field: usize) -> Outcome<Value> {
-    match args.any(0)? {
-        Value::Certificate(certificate) => Ok(Value::Str(certificate.fields()[field].1.clone())),
-        other => Err(format!("wrong type for value; expected sprig.certificate; got {}", other.type_name()).into()),
-    }
-}
 
 fn int(number: i64) -> Value {
     Value::Int(number)

@@ -14,6 +14,8 @@ pub(crate) struct Needs {
     pub(crate) whole: bool,
     /// Only these fields of it.
     pub(crate) fields: HashMap<String, Needs>,
+    /// Whether what only becomes part of a digest is left out.
+    skips_digests: bool,
 }
 
 impl Needs {
@@ -50,6 +52,26 @@ impl Needs {
 #[cfg(test)]
 mod tests {
     use crate::Template;
+
+    #[test]
+    fn what_becomes_part_of_a_digest_is_not_in_clear() {
+        for (text, wanted) in [
+            ("{{ .A.b | sha3short }}-{{ sha256sum .A.c }}", Some(vec![])),
+            ("{{ .A.b | sha3short }}-{{ .A.b }}", Some(vec!["A.b"])),
+            ("{{ .A.b | sha3short | upper }}", Some(vec!["A.b"])),
+            ("{{ if .A.b }}x{{ end }}", Some(vec!["A.b"])),
+            ("{{ (.A.b | sha3short) | upper }}{{ .C }}", Some(vec!["C"])),
+            ("{{ toJson . }}", None),
+            ("{{ $ }}", None),
+            ("x", Some(vec![])),
+        ] {
+            let template = Template::compile(text).unwrap();
+            let clear = template.fields_in_clear();
+            let found = clear.map(|fields| fields.iter().map(|path| path.join(".")).collect::<Vec<_>>());
+            let wanted = wanted.map(|fields| fields.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(found, wanted, "{text}");
+        }
+    }
 
     #[test]
     fn fields_are_named_as_far_as_they_are_written_down() {

@@ -14,10 +14,11 @@ use crate::{
 
 type Parsed<T> = Result<T, CompileError>;
 
-/// Parses a whole template text.
-pub(crate) fn parse(text: &str) -> Parsed<Tree> {
+/// Parses a whole template text; a steady one may call no random functions.
+pub(crate) fn parse(text: &str, steady: bool) -> Parsed<Tree> {
     let mut parser = Parser {
         text,
+        steady,
         tokens: lex::tokens(text),
         pos: 0,
         variables: vec!["$".to_owned()],
@@ -43,6 +44,7 @@ enum Item {
 
 struct Parser<'t> {
     text: &'t str,
+    steady: bool,
     tokens: Vec<Token>,
     pos: usize,
     /// Names in scope, outermost first.

@@ -9,6 +9,8 @@ mod outside;
 mod strings;
 mod values;
 
+use crate::sprig;
+
 /// What there is to know about one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -45,7 +47,6 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Types", values::REFLECTION),
     ("Versions", values::VERSIONS),
     ("Hashes and passwords", outside::CRYPTO),
-    ("Keys and certificates; in released programs and builds with the feature `certificates`", outside::CERTIFICATES),
     ("What lies outside", outside::NETWORK),
     ("URLs", outside::URLS),
     ("Names of copies", builtin::AGENT),
@@ -63,29 +64,33 @@ pub fn entries() -> Vec<FunctionDoc> {
     GROUPS.iter().flat_map(|(group, rows)| rows.iter().map(move |row| entry(group, row))).collect()
 }
 
+/// The functions of sprig that no template may call, and why.
+pub fn refused() -> Vec<(&'static str, &'static str)> {
+    sprig::refused::all().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::entries;
-    use crate::{Template, sprig, table};
+    use super::{entries, refused};
+    use crate::{Template, table};
 
     #[test]
     fn every_function_has_one_entry() {
         let listed: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
         let names: BTreeSet<&str> = listed.iter().copied().collect();
         assert_eq!(names.len(), listed.len(), "an entry stands twice");
-        let known = table::names().chain(sprig::OF_CERTIFICATES);
-        assert_eq!(names, known.collect());
+        assert_eq!(names, table::names().collect());
+        for (name, _) in refused() {
+            assert!(!names.contains(name), "{name} is refused and listed");
+        }
     }
 
     #[test]
     fn every_example_renders_as_shown() {
         for entry in entries() {
             let Some((text, expected)) = entry.example else { continue };
-            if table::is_left_out(entry.name) {
-                continue;
-            }
             assert!(text.contains(entry.name), "{}", entry.name);
             let rendered = Template::compile(text).unwrap().render_value(&serde_json::json!({})).unwrap();
             assert_eq!(rendered, expected, "{text}");

@@ -1,12 +1,9 @@
-//! The functions of sprig 3.3, and the three hash functions the sync agent adds.
+//! The functions of sprig 3.3 but for those in `refused`, and the three hash functions the sync agent adds.
 
 mod base32;
 mod base64;
 mod cases;
 mod cast;
-#[cfg(feature = "certificates")]
-mod certificates;
-mod cipher;
 mod crypto;
 mod date;
 mod decimal;
@@ -21,6 +18,7 @@ mod passwords;
 mod paths;
 mod random;
 mod reflect;
+pub(crate) mod refused;
 mod regex;
 mod search;
 mod strings;
@@ -41,9 +39,6 @@ pub(crate) fn json(heap: &Heap, value: &Value) -> Outcome<Str> {
 
 /// All functions, by topic.
 pub(crate) const GROUPS: &[&[Function]] = &[
-    #[cfg(feature = "certificates")]
-    certificates::FUNCTIONS,
-    cipher::FUNCTIONS,
     crypto::FUNCTIONS,
     date::FUNCTIONS,
     defaults::FUNCTIONS,
@@ -60,16 +55,4 @@ pub(crate) const GROUPS: &[&[Function]] = &[
     strings::FUNCTIONS,
     url::FUNCTIONS,
     versions::FUNCTIONS,
-];
-
-/// The functions of `certificates`, which every build knows by name.
-pub(crate) const OF_CERTIFICATES: [&str; 8] = [
-    "buildCustomCert",
-    "genCA",
-    "genCAWithKey",
-    "genPrivateKey",
-    "genSelfSignedCert",
-    "genSelfSignedCertWithKey",
-    "genSignedCert",
-    "genSignedCertWithKey",
 ];

@@ -20,8 +20,3 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn lookup(name: &str) -> Option<&'static Function> {
     TABLE.get(name).copied()
 }
-
-/// Whether a function is missing only because this build lacks the feature `certificates`.
-pub(crate) fn is_left_out(name: &str) -> bool {
-    !cfg!(feature = "certificates") && sprig::OF_CERTIFICATES.contains(&name)
-}

@@ -215,20 +215,6 @@ pub(crate) enum Uint {
     U64,
 }
 
-/// A certificate and its key, as PEM.
-#[derive(PartialEq, Eq)]
-pub(crate) struct Certificate {
-    pub(crate) cert: Str,
-    pub(crate) key: Str,
-}
-
-impl Certificate {
-    /// Its fields in Go's order.
-    pub(crate) fn fields(&self) -> [(&'static str, &Str); 2] {
-        [("Cert", &self.cert), ("Key", &self.key)]
-    }
-}
-
 /// A value and its Go type.
 #[derive(Clone)]
 pub(crate) enum Value {
@@ -252,9 +238,6 @@ pub(crate) enum Value {
     Root(Map),
     Time(Time),
     Version(Rc<Version>),
-    /// What sprig makes of a certificate: a struct of two texts.
-    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature makes any"))]
-    Certificate(Rc<Certificate>),
     /// What the path of a mutation led to.
     Found(Rc<Found>),
     /// An integer with a name, such as the type of such a result.
@@ -284,7 +267,6 @@ impl Value {
             Value::Root(_) => "struct".into(),
             Value::Time(_) => "time.Time".into(),
             Value::Version(_) => "*semver.Version".into(),
-            Value::Certificate(_) => "sprig.certificate".into(),
             Value::Found(_) => "gjson.Result".into(),
             Value::Named(named) => named.type_name().into(),
         }
@@ -304,7 +286,7 @@ impl Value {
             Value::Str(_) => "string",
             Value::List(_) => "slice",
             Value::Map(_) => "map",
-            Value::Root(_) | Value::Time(_) | Value::Certificate(_) | Value::Found(_) => "struct",
+            Value::Root(_) | Value::Time(_) | Value::Found(_) => "struct",
             Value::Version(_) => "ptr",
         }
     }
@@ -322,7 +304,7 @@ impl Value {
             Value::List(list) => list.len() > 0,
             Value::Map(map) => map.len() > 0,
             Value::Named(named) => named.number() != 0,
-            Value::Root(_) | Value::Time(_) | Value::Version(_) | Value::Certificate(_) | Value::Found(_) => true,
+            Value::Root(_) | Value::Time(_) | Value::Version(_) | Value::Found(_) => true,
         }
     }
 }

@@ -21,14 +21,14 @@ static DATA: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     data.as_object().cloned().unwrap_or_default()
 });
 
-/// Functions that take milliseconds by design, and are bounded by their cost, keep the fuzzer from getting anywhere.
+/// A function that takes milliseconds by design, and is bounded by its cost, keeps the fuzzer from getting anywhere.
 pub fn is_slow(text: &str) -> bool {
-    ["bcrypt", "htpasswd", "derivePassword", "genPrivateKey", "genCA", "genSigned", "genSelf"].iter().any(|name| text.contains(name))
+    text.contains("derivePassword")
 }
 
 /// Whether two renderings may differ.
 pub fn is_random(text: &str) -> bool {
-    ["rand", "shuffle", "uuid", "now", "date", "Date", "ago", "duration", "encrypt"].iter().any(|name| text.contains(name))
+    ["rand", "shuffle", "uuid", "now", "date", "Date", "ago", "duration"].iter().any(|name| text.contains(name))
 }
 
 /// Looks at the error, if there is one.

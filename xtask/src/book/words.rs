@@ -64,7 +64,7 @@ fn given() -> BTreeSet<String> {
     for (file, marks) in [
         ("agent/schemas/status.rs", ["(true, \"", "(false, \""]),
         ("decide/events.rs", ["=> (\"", "=> (\n            \""]),
-        ("agent/objects/act/send.rs", ["is_unwanted() { \"", "else { \""]),
+        ("agent/objects/act/send.rs", ["is_unwanted() => \"", "is_held() => \""]),
     ] {
         reasons.extend(marks.iter().flat_map(|mark| quoted(&code(&agent.join(file)), mark)));
     }

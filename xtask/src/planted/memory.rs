@@ -1,5 +1,5 @@
 //! What earlier runs found out: how long each test takes and which bugs it reaches, and which test noticed a bug the last time. It only saves
-//! time; without it everything is found out anew.
+//! time; without it everything is found out again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,6 +13,15 @@ use serde_json::{Value, json};
 pub struct Memory {
     file: PathBuf,
     all: Value,
+}
+
+/// What an earlier run found out about a bug.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Remembered {
+    /// The program that noticed it, and what it said.
+    Caught(String, String),
+    /// Nothing did.
+    Survived,
 }
 
 impl Memory {
@@ -47,9 +56,25 @@ impl Memory {
         self.save();
     }
 
+    /// What became of a bug in just these programs.
+    pub fn verdict(&self, programs: &str, bug: &str) -> Option<Remembered> {
+        let known = &self.all["verdicts"][bug];
+        let caught =
+            || Some(Remembered::Caught(known["program"].as_str()?.to_owned(), known["words"].as_str()?.to_owned()));
+        (known["programs"] == programs).then(|| caught().unwrap_or(Remembered::Survived))
+    }
+
+    /// Notes what became of a bug, so that a run that is broken off goes on where it was.
+    pub fn note_verdict(&mut self, programs: &str, bug: &str, caught: Option<(&str, &str)>) {
+        let (program, words) = caught.unzip();
+        self.all["verdicts"][bug] = json!({"programs": programs, "program": program, "words": words});
+        self.save();
+    }
+
     fn save(&self) {
-        // Without it the next run takes longer, that is all.
-        let _ = fs::write(&self.file, self.all.to_string());
+        // Renamed, so that a run that is broken off here loses nothing. Without the file the next run takes longer, that is all.
+        let new = self.file.with_extension("new");
+        let _ = fs::write(&new, self.all.to_string()).and_then(|()| fs::rename(&new, &self.file));
     }
 }
 
@@ -71,10 +96,15 @@ mod tests {
         assert!(memory.test("p", "a::b").is_none() && memory.caught("bug").is_none());
         memory.note_test("p", "a::b", Duration::from_millis(7), &BTreeSet::from([3, 5]));
         memory.note_caught("bug", "a::b");
+        memory.note_verdict("p", "bug", Some(("unit", "failed")));
+        memory.note_verdict("p", "other", None);
         let again = Memory::read(file.clone());
         fs::remove_file(file).unwrap();
         assert_eq!(again.test("p", "a::b"), Some((Duration::from_millis(7), BTreeSet::from([3, 5]))));
         assert!(again.test("q", "a::b").is_none(), "another program");
         assert_eq!(again.caught("bug"), Some("a::b"));
+        assert_eq!(again.verdict("p", "bug"), Some(Remembered::Caught("unit".to_owned(), "failed".to_owned())));
+        assert_eq!(again.verdict("p", "other"), Some(Remembered::Survived));
+        assert_eq!(again.verdict("q", "bug"), None, "other programs");
     }
 }

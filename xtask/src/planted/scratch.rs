@@ -88,7 +88,9 @@ impl Scratch {
             "-p",
             "carrick-syncagent",
             "-p",
-            "carrick-e2e",
+            "carrick-e2e-scenarios",
+            "-p",
+            "carrick-e2e-promises",
             "-p",
             "carrick",
         ]);
@@ -118,7 +120,8 @@ impl Scratch {
             }
             let is_suite = ["embedded", "promises"].contains(&name);
             let folder = match name {
-                _ if is_suite => Some("e2e"),
+                "embedded" => Some("e2e/scenarios"),
+                "promises" => Some("e2e/promises"),
                 "carrick_sync" => Some("crates/sync"),
                 "carrick_execute" => Some("crates/execute"),
                 "carrick_syncagent" => Some("crates/syncagent"),

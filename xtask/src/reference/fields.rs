@@ -15,7 +15,7 @@ work together, and each group has a page with examples. `[]` is an entry of a li
 ";
 
 /// Pages that explain a group of fields, by the group's name.
-const PAGES: [(&str, &str); 11] = [
+const PAGES: [(&str, &str); 12] = [
     ("filter", "../publishing/filter.md"),
     ("projection", "../publishing/projection.md"),
     ("naming", "../publishing/naming.md"),
@@ -27,6 +27,7 @@ const PAGES: [(&str, &str); 11] = [
     ("conversion", "../versions.md"),
     ("schemaUpdates", "../evolving.md"),
     ("adoption", "../operations/memory.md#who-owns-a-copy"),
+    ("afterRestore", "../operations/backup.md"),
 ];
 
 /// What a selector has; told once.

@@ -9,8 +9,7 @@ use crate::tools;
 
 /// The bill of one program, built for a target.
 pub fn of(program: &str, version: &str, target: &str) -> anyhow::Result<Value> {
-    let arguments =
-        ["metadata", "--format-version=1", "--locked", "--features", super::FEATURES, "--filter-platform", target];
+    let arguments = ["metadata", "--format-version=1", "--locked", "--filter-platform", target];
     let output = tools::cargo().args(arguments).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     make(&serde_json::from_slice(&output.stdout)?, program, version)

@@ -59,6 +59,12 @@ impl NamedObjects {
             || key.namespace.is_some() && self.counts.contains_key(&named(key.namespace.clone()))
     }
 
+    /// Whether an object is named together with its namespace.
+    pub fn contains_exactly(&self, key: &ObjectKey) -> bool {
+        let named = NamedObject { namespace: key.namespace.clone(), name: key.name.clone() };
+        named.namespace.is_some() && self.counts.contains_key(&named)
+    }
+
     /// All that is named.
     pub fn iter(&self) -> impl Iterator<Item = &NamedObject> {
         self.counts.keys()

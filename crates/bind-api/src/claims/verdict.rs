@@ -5,9 +5,13 @@
 
 use serde_json::Value;
 
+use super::barred::Barred;
 use crate::copies::{self, Ownership, annotation, uid};
 use crate::mapping::ObjectKey;
-use crate::names::{CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION, Owner, PROVIDER_UID_ANNOTATION, is_system_namespace};
+use crate::names::{
+    CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION, Owner, PROVIDER_UID_ANNOTATION, PROVIDER_WRITES_LABEL,
+    is_system_namespace,
+};
 
 /// What to do with a claimed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +48,20 @@ pub enum ClaimConflict {
     /// The provider wants to write into a namespace of the cluster itself.
     #[error("providers do not write into namespace {0}")]
     SystemNamespace(String),
+    /// The provider wants to write into a namespace that has nothing to do with it.
+    #[error(
+        "providers write only where somebody uses their API: create one of its objects in namespace {namespace}, or run \
+         kubectl label namespace {namespace} {PROVIDER_WRITES_LABEL}={contract}"
+    )]
+    UnusedNamespace {
+        /// The namespace.
+        namespace: String,
+        /// The contract that it would be allowed to.
+        contract: String,
+    },
+    /// It is named, but it never travels.
+    #[error("it is not copied: {0}")]
+    Barred(Barred),
 }
 
 /// One side's object, and whether the selector selects it there.
@@ -53,6 +71,22 @@ pub struct Side<'a> {
     pub object: &'a Value,
     /// Whether it is selected, by its own labels, its name or a reference.
     pub selected: bool,
+    /// Why it does not travel all the same.
+    pub barred: Option<Barred>,
+    /// Whether somebody has named it, and not only described it: then it is worth a word that it does not travel.
+    pub named: bool,
+}
+
+impl<'a> Side<'a> {
+    /// An object that may travel.
+    pub fn new(object: &'a Value, selected: bool) -> Self {
+        Self { object, selected, barred: None, named: false }
+    }
+
+    /// Whether it is selected and may travel.
+    fn travels(&self) -> bool {
+        self.selected && self.barred.is_none()
+    }
 }
 
 /// What an object of the consumer is to this contract.
@@ -78,9 +112,13 @@ fn here<'a>(object: &'a Value, contract: &str) -> Here<'a> {
 /// Decides about one claimed object of a contract, by its key on the consumer and what both sides have. A side that could not be read is not absent:
 /// callers ask only when both are known.
 pub fn verdict(key: &ObjectKey, contract: &str, consumer: Option<Side<'_>>, provider: Option<Side<'_>>) -> Verdict {
-    let to_consumer = || match key.namespace.as_deref() {
+    let to_consumer = |provider: Side<'_>| match key.namespace.as_deref() {
         Some(namespace) if is_system_namespace(namespace) => {
             Verdict::Conflict(ClaimConflict::SystemNamespace(namespace.to_owned()))
+        }
+        Some(namespace) if provider.barred.is_some() => {
+            let (namespace, contract) = (namespace.to_owned(), contract.to_owned());
+            Verdict::Conflict(ClaimConflict::UnusedNamespace { namespace, contract })
         }
         _ => Verdict::CopyToConsumer,
     };
@@ -91,12 +129,18 @@ pub fn verdict(key: &ObjectKey, contract: &str, consumer: Option<Side<'_>>, prov
             Here::OtherCopy(other) if consumer.selected => {
                 Verdict::Conflict(ClaimConflict::OtherProvider(other.to_owned()))
             }
-            Here::Own if consumer.selected => Verdict::CopyToProvider,
-            Here::OtherCopy(_) | Here::Own => Verdict::Leave,
+            Here::Own if consumer.travels() => Verdict::CopyToProvider,
+            Here::Own => match consumer.barred.filter(|_| consumer.selected && consumer.named) {
+                Some(barred) => Verdict::Conflict(ClaimConflict::Barred(barred)),
+                None => Verdict::Leave,
+            },
+            Here::OtherCopy(_) => Verdict::Leave,
         },
         (None, Some(provider)) => match there(provider.object, contract) {
             There::Copy(_) => Verdict::DeleteOnProvider,
-            There::Own if provider.selected => to_consumer(),
+            // A konnector that leaves no other mark has made it, of something that is gone here.
+            There::Own if copies::labelled_owner(provider.object) == Some(Owner::Consumer) => Verdict::Leave,
+            There::Own if provider.selected => to_consumer(provider),
             There::OtherContract(_) | There::Own => Verdict::Leave,
         },
         (Some(consumer), Some(provider)) => both(contract, consumer, provider, to_consumer),
@@ -126,34 +170,43 @@ fn is_recorded(object: &Value, source: &str) -> bool {
     source == uid(object) && copies::labelled_owner(object) == Some(Owner::Consumer)
 }
 
-fn both(contract: &str, consumer: Side<'_>, provider: Side<'_>, to_consumer: impl Fn() -> Verdict) -> Verdict {
+fn both(contract: &str, consumer: Side<'_>, provider: Side<'_>, to_consumer: impl Fn(Side<'_>) -> Verdict) -> Verdict {
     match (here(consumer.object, contract), there(provider.object, contract)) {
-        (_, There::OtherContract(other)) if consumer.selected => Verdict::Conflict(ClaimConflict::OtherContract(other)),
+        (_, There::OtherContract(other)) if consumer.travels() => {
+            Verdict::Conflict(ClaimConflict::OtherContract(other))
+        }
         (_, There::OtherContract(_)) => Verdict::Leave,
         // What we have copied before stays in sync. The record of that is in both clusters, because the provider could forge its half.
-        (Here::Own, There::Copy(source)) if consumer.selected || is_recorded(consumer.object, source) => {
+        (Here::Own, There::Copy(source))
+            if consumer.barred.is_none() && (consumer.selected || is_recorded(consumer.object, source)) =>
+        {
             Verdict::CopyToProvider
         }
-        // The source was replaced by an object that nobody claims, or its owner has taken the label off.
+        // The source was replaced by an object that nobody claims, its owner has taken the label off, or it should never have travelled.
         (Here::Own, There::Copy(_)) => Verdict::DeleteOnProvider,
-        (Here::Copy(source), There::Own) if source == uid(provider.object) || provider.selected => to_consumer(),
+        // What has come before goes on, even if nobody uses the API there any more.
+        (Here::Copy(source), There::Own) if source == uid(provider.object) => {
+            to_consumer(Side { barred: None, ..provider })
+        }
+        (Here::Copy(_), There::Own) if provider.travels() => to_consumer(provider),
         (Here::Copy(_), There::Own) => Verdict::DeleteOnConsumer,
         (Here::OtherCopy(other), _) if consumer.selected || provider.selected => {
             Verdict::Conflict(ClaimConflict::OtherProvider(other.to_owned()))
         }
         // Each of them gives way if its own cluster says so.
         (Here::Own, There::Own)
-            if consumer.selected && copies::labelled_owner(provider.object) == Some(Owner::Consumer) =>
+            if consumer.travels() && copies::labelled_owner(provider.object) == Some(Owner::Consumer) =>
         {
             Verdict::CopyToProvider
         }
         (Here::Own, There::Own)
             if provider.selected && copies::labelled_owner(consumer.object) == Some(Owner::Provider) =>
         {
-            to_consumer()
+            // Whoever has labelled it has said yes.
+            to_consumer(Side { barred: None, ..provider })
         }
         (Here::Copy(_), There::Copy(_)) => Verdict::Conflict(ClaimConflict::BothExist),
-        (Here::Own, There::Own) if consumer.selected || provider.selected => {
+        (Here::Own, There::Own) if consumer.travels() || provider.travels() => {
             Verdict::Conflict(ClaimConflict::BothExist)
         }
         (Here::OtherCopy(_) | Here::Own, _) => Verdict::Leave,
@@ -188,8 +241,8 @@ mod tests {
 
     /// Asks with both objects and whether each is selected.
     fn ask(consumer: Option<(&Value, bool)>, provider: Option<(&Value, bool)>) -> Verdict {
-        let consumer = consumer.map(|(object, selected)| Side { object, selected });
-        let provider = provider.map(|(object, selected)| Side { object, selected });
+        let consumer = consumer.map(|(object, selected)| Side::new(object, selected));
+        let provider = provider.map(|(object, selected)| Side::new(object, selected));
         verdict(&ObjectKey::namespaced("team", "s"), CONTRACT, consumer, provider)
     }
 
@@ -236,7 +289,7 @@ mod tests {
             assert_eq!(ask(Some((&own("c"), false)), Some((&forged, true))), Verdict::DeleteOnProvider, "{uid}");
         }
         let kube_system = ObjectKey::namespaced("kube-system", "s");
-        let (bait, side) = (own("p"), |object| Some(Side { object, selected: true }));
+        let (bait, side) = (own("p"), |object| Some(Side::new(object, true)));
         let refused = Verdict::Conflict(ClaimConflict::SystemNamespace("kube-system".to_owned()));
         assert_eq!(verdict(&kube_system, CONTRACT, None, side(&bait)), refused);
     }
@@ -264,5 +317,41 @@ mod tests {
         assert_eq!(ask(Some((&other_copy, true)), None), conflict, "a Secret of one provider does not go to another");
         assert_eq!(ask(Some((&other_copy, false)), Some((&own("p"), true))), conflict);
         assert_eq!(ask(Some((&other_copy, false)), None), Verdict::Leave);
+    }
+
+    #[test]
+    fn what_is_barred_stays_and_a_copy_of_it_goes() {
+        let (token, there) = (own("c"), copy_there("c"));
+        let shared = object("c", "consumer", json!({}));
+        let key = ObjectKey::namespaced("team", "s");
+        for named in [true, false] {
+            let side = |object| Some(Side { barred: Some(Barred::Token), named, ..Side::new(object, true) });
+            let told = Verdict::Conflict(ClaimConflict::Barred(Barred::Token));
+            let wanted = if named { told } else { Verdict::Leave };
+            assert_eq!(verdict(&key, CONTRACT, side(&token), None), wanted);
+            let copied = Some(Side::new(&there, true));
+            assert_eq!(verdict(&key, CONTRACT, side(&shared), copied), Verdict::DeleteOnProvider);
+        }
+    }
+
+    #[test]
+    fn a_provider_starts_nothing_in_a_namespace_that_nobody_uses_but_goes_on_where_it_was() {
+        let key = ObjectKey::namespaced("argocd", "s");
+        let (source, other) = (own("p"), own("q"));
+        let side = |object| Some(Side { barred: Some(Barred::Unused), ..Side::new(object, true) });
+        let told = verdict(&key, CONTRACT, None, side(&source));
+        let Verdict::Conflict(conflict) = told else { panic!("{told:?}") };
+        assert!(conflict.to_string().contains("kubectl label namespace argocd kube-bind.io/provider-writes=c-1"));
+        let here = copy_here("p");
+        assert_eq!(verdict(&key, CONTRACT, Some(Side::new(&here, false)), side(&source)), Verdict::CopyToConsumer);
+        assert_eq!(verdict(&key, CONTRACT, Some(Side::new(&here, false)), side(&other)), Verdict::DeleteOnConsumer);
+        assert_eq!(verdict(&key, CONTRACT, Some(Side::new(&own("c"), false)), side(&source)), Verdict::Leave);
+    }
+
+    #[test]
+    fn a_copy_of_what_is_gone_does_not_come_back() {
+        let left = object("p", "consumer", json!({"kube-bind.io/consumer-uid": "gone"}));
+        assert_eq!(ask(None, Some((&left, true))), Verdict::Leave);
+        assert_eq!(ask(Some((&own("c"), true)), Some((&left, true))), Verdict::CopyToProvider);
     }
 }

@@ -73,8 +73,10 @@ pub(super) fn kubeconfig_secret() -> Value {
 
 /// A key of a Secret in the same namespace.
 pub(super) fn local_secret(about: &str) -> Value {
-    let reference =
-        object(about, [("name", some_text("Name of the Secret.")), ("key", some_text("Key in the Secret."))]);
+    let reference = object(
+        about,
+        [("name", some_text("Name of the Secret.")), ("key", text("Key in the Secret; kubeconfig if empty."))],
+    );
     required(reference, &["key", "name"])
 }
 
@@ -151,7 +153,7 @@ fn selector() -> Value {
             ("group", group()),
             ("resource", resource()),
             ("versions", list("Their versions; those of the export if left out.", text("A version."))),
-            ("jsonPath", required(paths, &["name"])),
+            ("jsonPath", paths),
         ],
     );
     object(

@@ -270,16 +270,20 @@ pub(super) fn cluster_binding() -> Value {
 pub(super) fn bindable_resources_request() -> Value {
     let identity = object(
         "The consumer.",
-        [("identity", some_text("What tells it from all others.")), ("prettyName", text("What people call it."))],
+        // Go's typed clients write empty texts; the backend says what is wrong with them.
+        [("identity", text("What tells it from all others.")), ("prettyName", text("What people call it."))],
     );
     let spec = object(
         "Who asks for a contract.",
         [
             (
                 "templateRef",
-                required(object("A template that must exist.", [("name", some_text("Its name."))]), &["name"]),
+                required(
+                    object("A template that must exist.", [("name", text("Its name; none if empty."))]),
+                    &["name"],
+                ),
             ),
-            ("clusterIdentity", required(identity, &["identity"])),
+            ("clusterIdentity", identity),
             ("author", text("Who asks.")),
             ("kubeconfigSecretRef", local_secret("Where to put the answer.")),
             ("ttlAfterFinished", text("How long the request stays once it is done.")),
@@ -301,7 +305,7 @@ pub(super) fn bindable_resources_request() -> Value {
         "Asks for a contract; the answer is a Secret.",
         &binding_kind(columns, OldVersion::Never),
         required(spec, &["author", "clusterIdentity"]),
-        status,
+        with(status, "default", json!({})),
     )
 }
 
@@ -332,7 +336,7 @@ pub(super) fn template() -> Value {
 }
 
 pub(super) fn collection() -> Value {
-    let template = required(object("A template.", [("name", some_text("Its name."))]), &["name"]);
+    let template = required(object("A template.", [("name", text("Its name."))]), &["name"]);
     let templates = with(list("The templates.", template), "minItems", json!(1));
     let spec =
         object("Which templates.", [("description", text("What they have in common.")), ("templates", templates)]);

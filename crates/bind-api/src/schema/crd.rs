@@ -8,12 +8,13 @@ use serde_json::{Map, Value, json};
 use super::error::SchemaError;
 use super::hash::hash;
 use crate::kinds::{API_SERVICE_BINDING, ApiObject as _};
-use crate::names::{SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
+use crate::names::{CONVERSION_WEBHOOK_ANNOTATION, SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
 use crate::v1alpha2::{ApiServiceBinding, BoundSchema};
 
 /// The CRD that a BoundSchema stands for, owned by a binding. It has all versions, unless they are converted by a webhook that cannot be called from
-/// here: then it has the one that is synced.
-pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, SchemaError> {
+/// here, or that the consumer has not agreed to: then it has the one that is synced. She agrees by an annotation of the binding; a webhook that is in
+/// the CRD that is there stays.
+pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding, existing: Option<&Value>) -> Result<Value, SchemaError> {
     let spec = &schema.spec;
     let name = bound_schema_name(&spec.group, &spec.names.plural);
     if schema.metadata.name != name {
@@ -38,7 +39,9 @@ pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, S
         }
         versions.push(crd_version(version, &name)?);
     }
-    let conversion = spec.conversion.as_ref().filter(|conversion| is_callable(conversion));
+    let agreed = binding.metadata().annotation(CONVERSION_WEBHOOK_ANNOTATION);
+    let known = existing.and_then(|crd| crd["spec"]["conversion"]["webhook"]["clientConfig"]["url"].as_str());
+    let conversion = spec.conversion.as_ref().filter(|conversion| is_callable(conversion, [agreed, known]));
     if conversion.is_none() && spec.conversion.is_some() {
         // Nobody here can convert, so there must be nothing to convert: the version that is synced is the only one.
         versions.retain(|version| version["served"] == true);
@@ -71,10 +74,11 @@ pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, S
     }))
 }
 
-/// Whether a consumer's server can do what a conversion asks for. A webhook that is a service of the provider's cluster has lost its address on the way.
-fn is_callable(conversion: &Conversion) -> bool {
+/// Whether a consumer's server can do what a conversion asks for, and may. A webhook that is a service of the provider's cluster has lost its address
+/// on the way.
+fn is_callable(conversion: &Conversion, allowed: [Option<&str>; 2]) -> bool {
     let url = conversion.webhook["clientConfig"]["url"].as_str().unwrap_or_default();
-    conversion.strategy != "Webhook" || !url.is_empty()
+    conversion.strategy != "Webhook" || !url.is_empty() && allowed.contains(&Some(url))
 }
 
 /// A version of a CRD. Its schema is wrapped, whichever way the provider has spelled it.

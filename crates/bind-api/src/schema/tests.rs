@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::kinds::ApiObject;
-use crate::names::SOURCE_SPEC_HASH_ANNOTATION;
+use crate::names::{CONVERSION_WEBHOOK_ANNOTATION, SOURCE_SPEC_HASH_ANNOTATION};
 use crate::v1alpha2::{ApiServiceBinding, BoundSchema, InformerScope, Isolation, SchemaUpdatePolicy};
 
 fn source() -> Value {
@@ -29,13 +29,36 @@ fn binding() -> ApiServiceBinding {
     let mut binding = ApiServiceBinding::new("b");
     "u1".clone_into(&mut binding.metadata.uid);
     binding
+        .metadata
+        .annotations
+        .insert(CONVERSION_WEBHOOK_ANNOTATION.to_owned(), "https://convert.example.io".to_owned());
+    binding
+}
+
+#[test]
+fn a_webhook_that_the_consumer_has_not_agreed_to_is_not_called() {
+    let (schema, agreed) = (bound(), binding());
+    let mut unasked = binding();
+    unasked.metadata.annotations.clear();
+    let mut elsewhere = binding();
+    elsewhere
+        .metadata
+        .annotations
+        .insert(CONVERSION_WEBHOOK_ANNOTATION.to_owned(), "https://other.example.io".to_owned());
+    for binding in [&unasked, &elsewhere] {
+        let made = crd(&schema, binding, None).unwrap();
+        assert_eq!((made["spec"].get("conversion"), made["spec"]["versions"].as_array().unwrap().len()), (None, 1));
+    }
+    let there = crd(&schema, &agreed, None).unwrap();
+    assert!(there["spec"]["conversion"].is_object());
+    assert_eq!(crd(&schema, &unasked, Some(&there)).unwrap()["spec"], there["spec"], "what is there stays");
 }
 
 #[test]
 fn a_crd_survives_the_way_to_the_consumer() {
     let schema = bound();
     assert_eq!(schema.metadata.name, "widgets.example.io");
-    let crd = crd(&schema, &binding()).unwrap();
+    let crd = crd(&schema, &binding(), None).unwrap();
     let mut wanted = source()["spec"].clone();
     wanted["conversion"]["webhook"]["clientConfig"].as_object_mut().unwrap().remove("service");
     assert_eq!(crd["spec"], wanted);
@@ -52,7 +75,7 @@ fn a_webhook_that_cannot_be_called_leaves_the_version_that_is_synced() {
     source["spec"]["conversion"]["webhook"]["clientConfig"] = json!({"service": {"name": "s", "namespace": "n"}});
     let schema = from_crd(&source, InformerScope::Cluster, &Isolation::Prefixed).unwrap();
     assert_eq!(schema.spec.versions.len(), 2, "the provider's schema is complete");
-    let crd = crd(&schema, &binding()).unwrap();
+    let crd = crd(&schema, &binding(), None).unwrap();
     let [only] = &crd["spec"]["versions"].as_array().unwrap()[..] else { panic!("{crd}") };
     assert_eq!((&only["name"], &only["served"], &only["storage"]), (&json!("v0"), &json!(true), &json!(true)));
     assert_eq!(only["name"], SyncedApi::of(&schema.spec).unwrap().version.as_str());
@@ -63,12 +86,12 @@ fn a_webhook_that_cannot_be_called_leaves_the_version_that_is_synced() {
 fn schemas_are_read_wrapped_and_bare() {
     let mut schema = bound();
     let bare = schema.spec.versions[1].schema["openAPIV3Schema"].clone();
-    let wrapped = crd(&schema, &binding()).unwrap();
+    let wrapped = crd(&schema, &binding(), None).unwrap();
     schema.spec.versions[1].schema = bare;
-    assert_eq!(crd(&schema, &binding()).unwrap()["spec"], wrapped["spec"]);
+    assert_eq!(crd(&schema, &binding(), None).unwrap()["spec"], wrapped["spec"]);
     for nothing in [Value::Null, json!({}), json!("text"), json!({"openAPIV3Schema": null})] {
         schema.spec.versions[1].schema = nothing.clone();
-        let error = crd(&schema, &binding()).unwrap_err();
+        let error = crd(&schema, &binding(), None).unwrap_err();
         assert_eq!(error.to_string(), "version v1 of widgets.example.io has no schema", "{nothing}");
     }
 }
@@ -80,7 +103,7 @@ fn schemas_of_kcp_are_taken_over_too() {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"type": "object"}}]}});
     let schema =
         from_api_resource_schema(&serde_json::from_value(source).unwrap(), InformerScope::Cluster, &Isolation::None);
-    let crd = crd(&schema, &binding()).unwrap();
+    let crd = crd(&schema, &binding(), None).unwrap();
     assert_eq!(crd["spec"]["versions"][0]["schema"], json!({"openAPIV3Schema": {"type": "object"}}));
     assert_eq!(crd["spec"].get("conversion"), None);
 }
@@ -122,7 +145,7 @@ fn what_makes_no_crd_says_why() {
     for (spoil, wanted) in cases {
         let mut schema = bound();
         spoil(&mut schema);
-        let error = crd(&schema, &binding()).unwrap_err().to_string();
+        let error = crd(&schema, &binding(), None).unwrap_err().to_string();
         assert!(error.starts_with(wanted), "{error}");
     }
     let error = from_crd(&json!({"spec": {"versions": 1}}), InformerScope::Cluster, &Isolation::None).unwrap_err();
@@ -157,7 +180,7 @@ fn a_crd_is_created_kept_or_replaced() {
     schema.spec.names.singular.clear();
     schema.spec.names.list_kind.clear();
     schema.spec.versions[1].schema["openAPIV3Schema"]["x-unknown"] = json!(true);
-    let wanted = crd(&schema, &binding).unwrap();
+    let wanted = crd(&schema, &binding, None).unwrap();
     assert_eq!(plan(None, &wanted, &binding), Ok(CrdPlan::Create(wanted.clone())));
     let mut there = served(&wanted);
     there["spec"]["names"]["singular"] = json!("widget");
@@ -185,7 +208,7 @@ fn a_crd_is_created_kept_or_replaced() {
 
 #[test]
 fn crds_of_others_are_left_alone() {
-    let wanted = crd(&bound(), &binding()).unwrap();
+    let wanted = crd(&bound(), &binding(), None).unwrap();
     let owned = |owners: Value| {
         let mut crd = served(&wanted);
         crd["metadata"]["ownerReferences"] = owners;
@@ -206,15 +229,15 @@ fn crds_of_others_are_left_alone() {
 #[test]
 fn what_a_crd_cannot_follow_is_told() {
     let binding = binding();
-    let there = served(&crd(&bound(), &binding).unwrap());
+    let there = served(&crd(&bound(), &binding, None).unwrap());
     let mut schema = bound();
     schema.spec.scope = ResourceScope::Cluster;
-    let error = plan(Some(&there), &crd(&schema, &binding).unwrap(), &binding).unwrap_err();
+    let error = plan(Some(&there), &crd(&schema, &binding, None).unwrap(), &binding).unwrap_err();
     assert!(matches!(error, CrdProblem::Scope { .. }), "{error}");
     let mut schema = bound();
     schema.spec.versions.remove(1);
     (schema.spec.versions[0].served, schema.spec.versions[0].storage) = (true, true);
-    let error = plan(Some(&there), &crd(&schema, &binding).unwrap(), &binding).unwrap_err();
+    let error = plan(Some(&there), &crd(&schema, &binding, None).unwrap(), &binding).unwrap_err();
     assert_eq!(error, CrdProblem::StoredVersion("v1".to_owned()));
     let mut deleting = there;
     deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -245,7 +268,7 @@ fn only_policy_always_follows_the_source() {
 #[test]
 fn the_provider_learns_what_became_of_the_crd() {
     let now = Timestamp::from_second(1).unwrap();
-    let mut crd = served(&crd(&bound(), &binding()).unwrap());
+    let mut crd = served(&crd(&bound(), &binding(), None).unwrap());
     crd["status"]["conditions"] = json!([
         {"type": "NamesAccepted", "status": "False", "reason": "ListKindConflict", "message": "\"WidgetList\" is taken",
             "lastTransitionTime": "2026-01-01T00:00:00Z"},

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use carrick_bind_api::kinds::ApiObject;
+use carrick_bind_api::kinds::{ApiObject, BINDABLE_RESOURCES_REQUEST};
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Object, Resource};
 use futures::StreamExt;
@@ -18,6 +18,8 @@ pub type Listener = Arc<dyn Fn(Option<&Object>) + Send + Sync>;
 /// The objects of one watch. What was seen stays while a server is away.
 pub struct Cache {
     what: String,
+    /// Whether a server may lack the kind: then there are no such objects.
+    optional: bool,
     state: Mutex<CacheState>,
     listener: Listener,
 }
@@ -31,6 +33,8 @@ struct CacheState {
     coming: Objects,
     synced: bool,
     failing: bool,
+    /// Whether the server has gone back in time, so that a version may stand for another content than before.
+    past: bool,
 }
 
 impl Cache {
@@ -42,7 +46,9 @@ impl Cache {
         listener: Listener,
         stop: &CancellationToken,
     ) -> Arc<Self> {
-        let cache = Arc::new(Self { what: resource.plural.to_string(), state: Mutex::default(), listener });
+        // kube-bind's own suite installs no such CRD, and all else works without it.
+        let optional = *resource.plural == *BINDABLE_RESOURCES_REQUEST.plural;
+        let cache = Arc::new(Self { what: resource.plural.to_string(), optional, state: Mutex::default(), listener });
         let (filled, client, stop) = (Arc::clone(&cache), client.clone(), stop.clone());
         tokio::spawn(async move {
             let mut events = pin!(watch(client, resource, options));
@@ -66,12 +72,13 @@ impl Cache {
             Event::Synced => {
                 let coming = std::mem::take(&mut state.coming);
                 let before = std::mem::replace(&mut state.objects, coming);
+                let past = std::mem::take(&mut state.past);
                 let same = |key, object: &Object| {
                     state.objects.get(key).is_some_and(|now| now.resource_version == object.resource_version)
                 };
                 changed.extend(before.iter().filter(|(key, object)| !same(*key, object)).map(|(_, it)| it.clone()));
                 let known = |(key, object): &(&(Arc<str>, Arc<str>), &Object)| {
-                    before.get(*key).is_some_and(|it| it.resource_version == object.resource_version)
+                    !past && before.get(*key).is_some_and(|it| it.resource_version == object.resource_version)
                 };
                 changed.extend(state.objects.iter().filter(|it| !known(it)).map(|(_, it)| it.clone()));
                 state.synced = true;
@@ -84,10 +91,18 @@ impl Cache {
                 state.objects.remove(&key(&object));
                 changed.push(object);
             }
+            Event::Failing(error) if self.optional && error.is_not_found() => {
+                tracing::info!(
+                    what = self.what,
+                    "The cluster does not serve this kind; nothing of it is done until it does."
+                );
+                state.synced = true;
+            }
             Event::Failing(error) => {
                 tracing::warn!(what = self.what, %error, "A watch does not work, trying again until it does.");
                 state.failing = true;
             }
+            Event::WentBack { .. } => state.past = true,
             Event::Recovered => {
                 tracing::info!(what = self.what, "The watch works again.");
                 state.failing = false;
@@ -149,5 +164,23 @@ impl Cache {
             .decode()
             .inspect_err(|error| tracing::warn!(what = self.what, ?object, %error, "An object cannot be read."))
             .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_client::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_that_a_cluster_may_lack_holds_nothing_up() {
+        let missing = || Event::Failing(Status { code: 404, reason: "NotFound".into(), ..Status::default() }.into());
+        for (optional, goes_on) in [(true, true), (false, false)] {
+            let cache =
+                Cache { what: "kinds".to_owned(), optional, state: Mutex::default(), listener: Arc::new(|_| ()) };
+            cache.on(missing());
+            assert_eq!((cache.has_synced(), cache.is_certain()), (goes_on, goes_on));
+        }
     }
 }

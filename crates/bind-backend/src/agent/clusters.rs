@@ -9,7 +9,7 @@ use carrick_bind_api::kinds::{
     API_SERVICE_EXPORT, API_SERVICE_EXPORT_REQUEST, API_SERVICE_EXPORT_TEMPLATE, CLUSTER_BINDING, COLLECTION, GROUP,
     Kind, VERSION,
 };
-use carrick_bind_api::names::CLUSTER_BINDING_NAME;
+use carrick_bind_api::names::{CLUSTER_BINDING_NAME, ORDERED_TEMPLATES_ANNOTATION};
 use carrick_bind_api::response;
 use carrick_bind_api::v1alpha2::ClusterBinding;
 use carrick_client::{Client, Error, ListOptions, Resource};
@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 use super::config::BackendConfig;
 use super::resources;
 use super::wait::until;
-use crate::decide::contract;
 use crate::decide::objects::Contract;
 use crate::decide::terms::{Terms, Workspace};
+use crate::decide::{contract, ordered};
 use crate::provider::{BindOrder, Bound, Person, Provider, ProviderError};
 
 /// How long whoever does the provider's work may take for a contract, and for an export.
@@ -170,9 +170,14 @@ impl Provider for Clusters {
             return Err(ProviderError::NotFound(format!("template {:?} does not exist", order.template)));
         };
         let contract = contract_of(&client, &terms, order).await?;
+        note_order(&client, &contract, &order.template).await?;
         let kubeconfig = kubeconfig_of(&client, &contract.namespace).await?;
         let mut request = json!({"apiVersion": format!("{GROUP}/{VERSION}"), "kind": API_SERVICE_EXPORT_REQUEST.kind,
             "metadata": {"name": order.name}, "spec": {}});
+        if order.name.is_empty() {
+            // Command lines of kube-bind choose a name for what has none.
+            request["metadata"] = json!({"generateName": "export-"});
+        }
         for field in ["resources", "permissionClaims", "namespaces", "schemaUpdatePolicy"] {
             if !template["spec"][field].is_null() {
                 request["spec"][field] = template["spec"][field].clone();
@@ -189,14 +194,15 @@ impl Provider for Clusters {
 
     async fn kubeconfig(&self, cluster: &str, identity: &str) -> Result<Vec<u8>, ProviderError> {
         let client = self.cluster(cluster)?.client;
-        let contract = find_contract(&client, identity).await?;
+        let contract = find_contract(&client, identity).await?.filter(|it| it.requested_from.is_none());
         let contract = contract.ok_or_else(|| ProviderError::NotFound("nothing is bound yet".to_owned()))?;
         kubeconfig_of(&client, &contract.namespace).await
     }
 
     async fn exports(&self, cluster: &str, identity: &str) -> Result<Option<(String, Vec<String>)>, ProviderError> {
         let client = self.cluster(cluster)?.client;
-        let Some(contract) = find_contract(&client, identity).await? else { return Ok(None) };
+        let contract = find_contract(&client, identity).await?.filter(|it| it.requested_from.is_none());
+        let Some(contract) = contract else { return Ok(None) };
         let resource = resources::of(API_SERVICE_EXPORT);
         let exports = client.list_compact(&resource, Some(&contract.namespace), &ListOptions::default()).await;
         let names =
@@ -280,7 +286,7 @@ async fn contract_of(client: &Client, terms: &Terms, order: &BindOrder) -> Resul
     let name = contract_namespace(&terms.namespace_prefix, &order.identity);
     for _ in 0..2 {
         if let Some(contract) = find_contract(client, &order.identity).await? {
-            if contract.author.as_ref().is_some_and(|author| *author != order.author) {
+            if !contract.is_for_login(&order.author, &order.subject) {
                 let message = "this identity belongs to somebody else; choose another one, or ask its author";
                 return Err(ProviderError::Forbidden(message.to_owned()));
             }
@@ -290,7 +296,10 @@ async fn contract_of(client: &Client, terms: &Terms, order: &BindOrder) -> Resul
             }
             return Ok(contract);
         }
-        let namespace = contract::namespace(&name, &order.identity, &order.author, &order.pretty_name);
+        // kube-bind's backend calls the consumer like the binding if nobody has said a name.
+        let pretty_name = if order.pretty_name.is_empty() { &order.name } else { &order.pretty_name };
+        let mut namespace = contract::namespace(&name, &order.identity, &order.author, pretty_name);
+        namespace["metadata"]["annotations"][ORDERED_TEMPLATES_ANNOTATION] = json!(order.template);
         match client.create(&resources::namespaces(), None, &namespace).await {
             // Somebody else may be founding the same contract.
             Ok(_) => {}
@@ -299,6 +308,25 @@ async fn contract_of(client: &Client, terms: &Terms, order: &BindOrder) -> Resul
         }
     }
     Err(ProviderError::Unavailable(format!("namespace {name} exists and is no contract of this identity")))
+}
+
+/// Notes down at a contract which template was ordered: it may ask for what that has.
+async fn note_order(client: &Client, contract: &Contract, template: &str) -> Result<(), ProviderError> {
+    for _ in 0..5 {
+        let found = client.get(&resources::namespaces(), None, &contract.namespace).await;
+        let found = found.map_err(|error| unavailable(&error))?;
+        let Some(mut namespace) = found.filter(|it| it["metadata"]["uid"] == contract.uid.as_str()) else { break };
+        let ordered = ordered::of_namespace(&namespace);
+        let Some(ordered) = ordered::with(ordered.as_deref(), template) else { return Ok(()) };
+        namespace["metadata"]["annotations"][ORDERED_TEMPLATES_ANNOTATION] = json!(ordered);
+        match client.replace(&resources::namespaces(), None, &namespace).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(unavailable(&error)),
+        }
+    }
+    let message = format!("contract {} changes all the time, or is gone; try again", contract.namespace);
+    Err(ProviderError::Unavailable(message))
 }
 
 /// The kubeconfig of a contract, as soon as it is there.

@@ -1,10 +1,10 @@
 //! `kube-bind-backend init`: what must be there before a backend can run.
 
-use carrick_bind_api::carrick_kcp::apis::v1alpha1::ApiExport;
 use std::time::Duration;
 
-use carrick_bind_api::carrick_kcp::apis::v1alpha1::{ApiResourceSchema, PermissionClaim};
-use carrick_bind_api::carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
+use carrick_bind_api::carrick_kcp::apis::v1alpha1::ApiResourceSchema;
+use carrick_bind_api::carrick_kcp::apis::v1alpha2::ApiExport;
+use carrick_bind_api::carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use carrick_bind_api::kinds::GROUP;
 use carrick_bind_api::schema;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::resources;
 use super::wait::until;
 use super::writer;
-use crate::decide::plan::{Plan, Write, covers};
+use crate::decide::plan::{Plan, Write};
 use crate::decide::terms::Address;
 use crate::decide::{contract, kubeconfig};
 
@@ -63,7 +63,7 @@ pub async fn crds(client: &Client) -> Result<Vec<String>, Error> {
 /// Installs the schemas of a provider's kinds and the APIExport that offers them in a workspace of kcp. Returns what was written.
 pub async fn workspace(client: &Client) -> Result<Vec<String>, Error> {
     let (mut written, mut latest) = (Vec::new(), Vec::new());
-    let (schemas, exports): (Resource, Resource) = (API_RESOURCE_SCHEMA.into(), API_EXPORT.into());
+    let schemas: Resource = API_RESOURCE_SCHEMA.into();
     for crd in crds::provider() {
         let Some(schema) = schema_of(&crd) else { continue };
         let name = schema.metadata.name.clone();
@@ -74,23 +74,23 @@ pub async fn workspace(client: &Client) -> Result<Vec<String>, Error> {
         }
         latest.push(name);
     }
-    let mut export = ApiExport::new(GROUP);
-    export.spec.latest_resource_schemas = latest;
-    export.spec.permission_claims = CLAIMED.map(|(group, resource)| PermissionClaim::all(group, resource, "")).to_vec();
-    let wanted = serde_json::to_value(&export).unwrap_or_default();
-    match client.get_kcp::<ApiExport>(GROUP).await? {
-        None => drop(client.create_kcp(&export).await?),
-        Some(mut found) => {
-            let there = serde_json::to_value(&found).unwrap_or_default();
-            if covers(&there["spec"], &wanted["spec"]) {
-                return Ok(written);
-            }
-            found.spec.latest_resource_schemas = export.spec.latest_resource_schemas;
-            found.spec.permission_claims = export.spec.permission_claims;
-            client.replace_kcp(&found).await?;
+    let found: Option<ApiExport> = client.get_newest(GROUP).await?;
+    // What others have added to it is theirs.
+    let mut export = found.clone().unwrap_or_else(|| ApiExport::new(GROUP));
+    for schema in &latest {
+        export.offer(schema);
+    }
+    for (group, resource) in CLAIMED {
+        if !export.spec.permission_claims.iter().any(|claim| claim.group == group && claim.resource == resource) {
+            export.claim_all(group, resource, "");
         }
     }
-    written.push(format!("{} {GROUP}", exports.kind));
+    match found {
+        None => drop(client.create_newest(&export).await?),
+        Some(found) if found == export => return Ok(written),
+        Some(_) => drop(client.replace_newest(&export).await?),
+    }
+    written.push(format!("APIExport {GROUP}"));
     Ok(written)
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use carrick_bind_api::identity::contract_namespace;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::kinds::{API_SERVICE_EXPORT_TEMPLATE, API_SERVICE_NAMESPACE};
-use carrick_bind_api::names::{BINDER, CLUSTER_BINDING_NAME, EXPORTS_ROLE, KUBECONFIG_KEY};
+use carrick_bind_api::names::{
+    BINDER, CLUSTER_BINDING_NAME, EXPORTS_ROLE, KUBECONFIG_KEY, ORDERED_TEMPLATES_ANNOTATION,
+};
 use carrick_bind_api::v1alpha2::{BindableResourcesRequest, ClusterBinding};
 use carrick_client::{Error, Object};
 use serde_json::Value;
@@ -21,7 +23,7 @@ use crate::decide::objects::{Contract, ContractObjects, NamespaceFacts};
 use crate::decide::plan::{Plan, Write};
 use crate::decide::request::{RequestView, answer_to};
 use crate::decide::rights::{self, RoleKey};
-use crate::decide::{cluster, contract, exports, health, namespaces, request, requests, withdrawal};
+use crate::decide::{cluster, contract, exports, health, namespaces, ordered, request, requests, withdrawal};
 
 /// How often to look at what is not watched.
 const CLUSTER_AGAIN: Duration = Duration::from_mins(5);
@@ -60,6 +62,7 @@ impl Session {
         let mut plan = self.catalogue().await?;
         plan.look_again_after(CLUSTER_AGAIN);
         outcome.add(self.carry_out(plan).await?);
+        self.note_policy(policy.as_ref().err().map(ToString::to_string));
         if let Err(error) = &policy {
             tracing::warn!(%error, "The policy that keeps consumers apart cannot be written, so nobody may write cluster-scoped objects.");
         }
@@ -131,10 +134,24 @@ impl Session {
         outcome
     }
 
+    /// Remembers why the policy cannot be written; contracts say so.
+    fn note_policy(&self, problem: Option<String>) {
+        let is_known = problem.is_some();
+        let before = std::mem::replace(&mut *self.policy_problem.lock(), problem);
+        if before.is_some() != is_known {
+            for key in self.asking() {
+                self.work.mark(key);
+            }
+        }
+    }
+
     fn contract_objects(&self, contract: Contract, cluster_binding: Option<ClusterBinding>) -> ContractObjects {
         let at = contract.namespace.clone();
         let service_namespaces = self.service_namespaces.typed(&at);
+        let ordered = contract.ordered.iter().flatten();
         ContractObjects {
+            unguarded: self.policy_problem.lock().clone(),
+            templates: ordered.filter_map(|name| self.templates.read("", name)).collect(),
             found: self.found(&at, &service_namespaces),
             namespaces: service_namespaces,
             requests: self.export_requests.typed(&at),
@@ -190,7 +207,7 @@ impl Session {
             return Ok(Outcome::default());
         };
         if request::is_finished(&request) {
-            let view = self.request_view(&request, &[]);
+            let view = self.request_view(&request, "", &[]);
             return self.carry_out(request::decide(&view)).await;
         }
         let identity = &request.spec.cluster_identity.identity;
@@ -198,12 +215,33 @@ impl Session {
         let found = found.iter().filter_map(|name| self.namespaces.get("", name)).filter_map(|it| Contract::of(&it));
         let contracts: Vec<Contract> = found.filter(|it| it.identity == *identity && !it.deleting).collect();
         let new_name = contract_namespace(&self.terms.namespace_prefix, identity);
-        let mut view = self.request_view(&request, &contracts);
-        if let Some(template) = &request.spec.template_ref {
+        // The watch of namespaces may be behind that of requests.
+        let home = match self.namespaces.get("", namespace) {
+            Some(home) => Some(home),
+            None => self.client.get(&resources::namespaces(), None, namespace).await?,
+        };
+        let Some(home) = home else { return Ok(Outcome::default()) };
+        let from = format!("{namespace}/{}", home["metadata"]["uid"].as_str().unwrap_or_default());
+        let mut view = self.request_view(&request, &from, &contracts);
+        let template = request.spec.template_ref.as_ref().filter(|template| !template.name.is_empty());
+        if let Some(template) = template {
             // The watch of templates may be behind that of requests, and what is said now is said for good.
             let known = self.templates.get("", &template.name).is_some();
             let resource = resources::of(API_SERVICE_EXPORT_TEMPLATE);
             view.template_exists = known || self.client.get(&resource, None, &template.name).await?.is_some();
+        }
+        // Before the answer: whoever has it asks for what was ordered.
+        if let ([contract], Some(template), true) = (&contracts[..], template, view.template_exists)
+            && contract.requested_from.as_deref() == Some(from.as_str())
+            && let Some(ordered) = ordered::with(contract.ordered.as_deref(), &template.name)
+            && let Some(mut namespace) = self.namespaces.get("", &contract.namespace)
+        {
+            namespace["metadata"]["annotations"][ORDERED_TEMPLATES_ANNOTATION] = ordered.into();
+            let mut plan = Plan::default();
+            plan.writes.push(Write::Replace(namespace));
+            let mut outcome = self.carry_out(plan).await?;
+            outcome.add(Outcome { failed: false, again: Some(AFTER_GRANTS) });
+            return Ok(outcome);
         }
         if contracts.is_empty() {
             view.name_taken = self.namespaces.get("", &new_name).is_some();
@@ -247,9 +285,15 @@ impl Session {
         Ok(outcome)
     }
 
-    fn request_view<'a>(&'a self, request: &'a BindableResourcesRequest, contracts: &'a [Contract]) -> RequestView<'a> {
+    fn request_view<'a>(
+        &'a self,
+        request: &'a BindableResourcesRequest,
+        from: &'a str,
+        contracts: &'a [Contract],
+    ) -> RequestView<'a> {
         RequestView {
             request,
+            from,
             template_exists: true,
             contracts,
             name_taken: false,

@@ -61,6 +61,8 @@ pub struct Session {
     pub(super) index: Arc<Index>,
     /// Whether the policy stands that keeps consumers apart.
     pub(super) policy_stands: AtomicBool,
+    /// Why it cannot be written.
+    pub(super) policy_problem: Mutex<Option<String>>,
     /// Requests that wait for a contract, by its namespace.
     pub(super) waiting: Mutex<BTreeMap<String, BTreeSet<Key>>>,
     /// What stands in the way of contracts, by their namespaces.
@@ -147,6 +149,7 @@ impl Session {
                 role_bindings: follow(resources::role_bindings(), all(), of_served),
                 bindings: terms.workspace.is_some().then(|| follow(resources::bindings(), all(), of_catalogue)),
                 policy_stands: AtomicBool::new(false),
+                policy_problem: Mutex::default(),
                 waiting: Mutex::default(),
                 problems: Mutex::default(),
                 client: client.clone(),

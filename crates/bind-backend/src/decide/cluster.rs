@@ -3,7 +3,7 @@
 use carrick_bind_api::existing::ADOPTABLE_ANNOTATION;
 use carrick_bind_api::kinds::GROUP;
 use carrick_bind_api::names::{
-    AGGREGATE_LABEL, BINDER, CONTRACT_ANNOTATION, EXPORTS_ROLE, KONNECTOR_NAMESPACE, SERVICE_NAMESPACE_ANNOTATION,
+    AGGREGATE_LABEL, BINDER, CONTRACT_ANNOTATION, EXPORTS_ROLE, SERVICE_NAMESPACE_ANNOTATION,
 };
 use carrick_bind_api::v1alpha2::{Cluster, Isolation};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 /// Name of the policy that keeps consumers apart, and of its binding.
 pub const POLICY: &str = "kube-binder-own-objects";
-/// A role without any rule.
-pub(super) const NOTHING: &str = "kube-binder-nothing";
+/// A namespace that cannot exist, and so neither can its accounts.
+const NOWHERE: &str = "-nowhere-";
 /// Role of those who may log in.
 const LOGIN_ROLE: &str = "kube-bind-oidc-user";
 
@@ -28,8 +28,13 @@ pub fn wanted(terms: &Terms) -> Vec<Value> {
         json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": subjects})
     };
+    // kube-bind's own CRD wants a spec, even if there is nothing in it.
+    let mut cluster = plan::value(&Cluster::new("default"));
+    if cluster["spec"].is_null() {
+        cluster["spec"] = json!({});
+    }
     let mut wanted = vec![
-        plan::value(&Cluster::new("default")),
+        cluster,
         role(
             BINDER,
             json!([
@@ -44,13 +49,9 @@ pub fn wanted(terms: &Terms) -> Vec<Value> {
         // The server fills in what is exported. It is for people to read: nobody is bound to it.
         json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": EXPORTS_ROLE},
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE_LABEL: "true"}}]}}),
-        role(NOTHING, json!([])),
-        // kube-bind binds one consumer here to what all of them export. Whoever looks for that binding finds one that gives nothing.
-        binding(
-            EXPORTS_ROLE,
-            NOTHING,
-            json!([{"kind": "ServiceAccount", "name": BINDER, "namespace": KONNECTOR_NAMESPACE}]),
-        ),
+        // kube-bind binds one consumer here to what all of them export. Whoever looks for that binding finds one that gives nothing to anybody; its
+        // role is the one that kube-bind expects, which could not be changed when its backend comes back.
+        binding(EXPORTS_ROLE, EXPORTS_ROLE, json!([{"kind": "ServiceAccount", "name": BINDER, "namespace": NOWHERE}])),
     ];
     let subject = |kind: &str, name: &String| json!({"apiGroup": RBAC, "kind": kind, "name": name});
     let groups = terms.logins.groups.iter().map(|name| subject("Group", name));
@@ -117,4 +118,29 @@ pub fn policy(isolation: &Isolation) -> [Value; 2] {
     let binding = json!({"apiVersion": format!("{ADMISSION}/v1"), "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY},
         "spec": {"policyName": POLICY, "validationActions": ["Deny"]}});
     [policy, binding]
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_bind_api::v1alpha2::InformerScope;
+
+    use super::*;
+
+    #[test]
+    fn the_cluster_has_a_spec_because_kube_binds_own_crd_wants_one() {
+        let wanted = wanted(&Terms::example(InformerScope::Cluster, Isolation::Prefixed));
+        let cluster = wanted.iter().find(|object| object["kind"] == "Cluster").unwrap();
+        assert_eq!(cluster["spec"], json!({}));
+    }
+
+    #[test]
+    fn the_binding_that_all_share_has_kube_binds_role_and_nobody_in_it() {
+        let wanted = wanted(&Terms::example(InformerScope::Cluster, Isolation::Prefixed));
+        let named = |it: &&Value| it["kind"] == "ClusterRoleBinding" && it["metadata"]["name"] == "kube-binder-exports";
+        let binding = wanted.iter().find(named).unwrap();
+        assert_eq!(binding["roleRef"]["name"], "kube-binder-exports");
+        assert_eq!(binding["subjects"][0]["name"], "kube-binder", "kube-bind's suite looks for it");
+        let namespace = binding["subjects"][0]["namespace"].as_str().unwrap();
+        assert!(!carrick_go::names::V1_34.dns1123_label(namespace).is_empty(), "{namespace} could be created");
+    }
 }

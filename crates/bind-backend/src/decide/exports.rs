@@ -1,12 +1,13 @@
 //! APIServiceExports and their BoundSchemas: who owns them, whether they follow the provider.
 
+use carrick_bind_api::carrick_kcp::apis::v1alpha1::ResourceScope;
 use carrick_bind_api::carrick_kcp::meta::OwnerReference;
 use carrick_bind_api::conditions::{self, Condition, PROVIDER_IN_SYNC};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::names::{SOURCE_SPEC_HASH_ANNOTATION, WITHDRAWAL_FINALIZER};
 use carrick_bind_api::problems::ExportProblem;
 use carrick_bind_api::schema::{self, Refresh};
-use carrick_bind_api::v1alpha2::{ApiServiceExport, BoundSchema, ExportedResource, SchemaUpdatePolicy};
+use carrick_bind_api::v1alpha2::{ApiServiceExport, BoundSchema, ExportedResource, Isolation, SchemaUpdatePolicy};
 
 use super::breaking::breaks;
 use super::objects::ContractObjects;
@@ -97,6 +98,12 @@ fn one(
             // The status follows with the version that this write makes.
             return;
         }
+    }
+    if let Some(why) = objects.unguarded.as_ref().filter(|_| problem.is_none()) {
+        let is_cluster_wide = |it: &&BoundSchema| it.spec.scope == ResourceScope::Cluster && uses(export, it);
+        let schema = schemas.iter().find(is_cluster_wide).filter(|_| *export.isolation() != Isolation::Namespaced);
+        problem = schema
+            .map(|schema| ExportProblem::WritesRefused { schema: schema.metadata.name.clone(), problem: why.clone() });
     }
     let mut new = export.clone();
     let condition = problem.map_or_else(|| Condition::holds(PROVIDER_IN_SYNC), |problem| problem.condition());

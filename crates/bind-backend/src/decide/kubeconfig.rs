@@ -53,6 +53,7 @@ mod tests {
         let address = Address {
             server: "https://provider.example".to_owned(),
             authority: None,
+            authority_given: false,
             server_name: Some("inner.example".to_owned()),
         };
         let text = text(&address, "cluster-a", "a-token", "PEM");

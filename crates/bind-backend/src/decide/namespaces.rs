@@ -37,8 +37,12 @@ pub fn assigned_name(contract: &str, name: &str, isolation: &Isolation) -> Resul
 /// What to do about the namespaces of a contract.
 pub fn decide(objects: &ContractObjects, terms: &Terms, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
+    let is_ours = |facts: &&NamespaceFacts| {
+        facts.made && facts.serves.as_ref().is_some_and(|(of, _)| *of == objects.contract.namespace)
+    };
+    let mut room = terms.most_namespaces.saturating_sub(objects.found.values().filter(is_ours).count());
     for namespace in objects.namespaces.iter().filter(|it| !it.metadata.is_deleting()) {
-        one(namespace, objects, terms, now, &mut plan);
+        one(namespace, objects, terms, now, (&mut plan, &mut room));
     }
     plan.add(clean_up(&objects.contract.namespace, &objects.namespaces, objects.found.values()));
     plan
@@ -61,7 +65,13 @@ pub fn clean_up<'a>(
     plan
 }
 
-fn one(namespace: &ApiServiceNamespace, objects: &ContractObjects, terms: &Terms, now: Timestamp, plan: &mut Plan) {
+fn one(
+    namespace: &ApiServiceNamespace,
+    objects: &ContractObjects,
+    terms: &Terms,
+    now: Timestamp,
+    (plan, room): (&mut Plan, &mut usize),
+) {
     let (contract, name) = (&objects.contract, &namespace.metadata.name);
     // What was assigned once stays.
     let assigned = match namespace.status.namespace.as_str() {
@@ -70,8 +80,17 @@ fn one(namespace: &ApiServiceNamespace, objects: &ContractObjects, terms: &Terms
     };
     let mut after = namespace.clone();
     let condition = match assigned.and_then(|assigned| check(contract, name, assigned, objects)) {
+        Ok((assigned, false)) if *room == 0 => {
+            let most = terms.most_namespaces;
+            let problem = format!(
+                "namespace {assigned} of the provider is not made: this contract has {most}, and may have no more \
+                 (--max-namespaces-per-contract of the backend); delete objects in another namespace, or ask the provider"
+            );
+            Condition::fails(ASSIGNED, Severity::Error, "TooManyNamespaces", problem)
+        }
         Ok((assigned, there)) => {
             if !there {
+                *room -= 1;
                 let serves = format!("{}/{name}", contract.namespace);
                 plan.writes.push(Write::Create(
                     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": assigned,
@@ -149,6 +168,33 @@ mod tests {
             assert_eq!(decide(&objects, &terms, now()), Plan::default());
             assert_eq!(objects.service_namespaces().len(), 1);
         }
+    }
+
+    #[test]
+    fn a_contract_has_no_more_namespaces_than_it_may() {
+        let terms = Terms { most_namespaces: 3, ..terms(Isolation::Prefixed) };
+        let mut objects = ContractObjects::example();
+        for number in 0..5 {
+            objects.namespaces.push(ApiServiceNamespace::new(format!("n{number}")));
+        }
+        let plan = decide(&objects, &terms, now());
+        let made = |plan: &Plan| plan.writes.iter().filter(|write| matches!(write, Write::Create(_))).count();
+        assert_eq!((made(&plan), plan.writes.len()), (3, 5));
+        let Some(Write::Status(object)) = plan.writes.last() else { panic!("{plan:?}") };
+        assert!(object.to_string().contains("--max-namespaces-per-contract"), "{object}");
+        // Those that are there count, and stay.
+        for write in &plan.writes {
+            if let Write::Create(namespace) = write {
+                let facts = NamespaceFacts::of(namespace);
+                objects.found.insert(facts.name.clone(), facts);
+            }
+        }
+        assert_eq!(made(&decide(&objects, &terms, now())), 0);
+        assert_eq!(made(&decide(&objects, &Terms { most_namespaces: 5, ..terms.clone() }, now())), 2);
+        // A namespace that goes makes room.
+        objects.found.remove("cluster-a-n0");
+        objects.namespaces.remove(0);
+        assert_eq!(made(&decide(&objects, &terms, now())), 1);
     }
 
     #[test]

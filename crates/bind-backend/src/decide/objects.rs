@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
 use carrick_bind_api::identity::identity_of;
 use carrick_bind_api::names::{
-    AUTHOR_ANNOTATION, CLUSTER_PRETTY_NAME_ANNOTATION, MADE_FOR_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION,
+    AUTHOR_ANNOTATION, CLUSTER_PRETTY_NAME_ANNOTATION, MADE_FOR_ANNOTATION, REQUESTED_FROM_ANNOTATION,
+    SERVICE_NAMESPACE_ANNOTATION,
 };
 use carrick_bind_api::v1alpha2::{
-    ApiServiceExport, ApiServiceExportRequest, ApiServiceNamespace, BoundSchema, ClusterBinding,
+    ApiServiceExport, ApiServiceExportRequest, ApiServiceExportTemplate, ApiServiceNamespace, BoundSchema,
+    ClusterBinding,
 };
 use serde_json::{Value, json};
+
+use super::ordered;
 
 /// A contract: the namespace that stands for one consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +27,16 @@ pub struct Contract {
     pub identity: String,
     /// Who asked for it first, if that is known.
     pub author: Option<String>,
+    /// Namespace of the request that founded it, with its uid; none if a login did, or another backend.
+    pub requested_from: Option<String>,
     /// What people call the consumer.
     pub pretty_name: String,
     /// Whether the namespace is being deleted.
     pub deleting: bool,
     /// Whether the identity stands in the annotation of the oldest backends only.
     pub legacy: bool,
+    /// The templates that were ordered; none if it may ask for whatever is offered.
+    pub ordered: Option<Vec<String>>,
 }
 
 impl Contract {
@@ -39,12 +47,24 @@ impl Contract {
         Some(Self {
             legacy: metadata.annotation(carrick_bind_api::names::IDENTITY_ANNOTATION).is_none(),
             author: metadata.annotation(AUTHOR_ANNOTATION).filter(|author| !author.is_empty()).map(str::to_owned),
+            requested_from: metadata.annotation(REQUESTED_FROM_ANNOTATION).map(str::to_owned),
+            ordered: ordered::of_namespace(namespace),
             pretty_name: metadata.annotation(CLUSTER_PRETTY_NAME_ANNOTATION).unwrap_or_default().to_owned(),
             deleting: metadata.is_deleting(),
             identity,
             namespace: metadata.name,
             uid: metadata.uid,
         })
+    }
+
+    /// Whether somebody who has logged in may have it, given as whom. One that a request has founded is held by others, whatever it says.
+    ///
+    /// kube-bind's own backend notes down the subject alone. There is one issuer only, so that says as much; but what looks like an author of ours is
+    /// never taken for a subject.
+    pub fn is_for_login(&self, author: &str, subject: &str) -> bool {
+        let issuer = author.strip_suffix(subject).unwrap_or(author);
+        let is_subject = |known: &str| !subject.is_empty() && known == subject && !known.starts_with(issuer);
+        self.requested_from.is_none() && self.author.as_ref().is_none_or(|known| known == author || is_subject(known))
     }
 
     /// The reference by which objects belong to the contract's namespace.
@@ -117,6 +137,10 @@ pub struct ContractObjects {
     pub namespaces: Vec<ApiServiceNamespace>,
     /// Namespaces that its APIServiceNamespaces name or need, and those that say that they serve it.
     pub found: BTreeMap<String, NamespaceFacts>,
+    /// Why the policy that keeps consumers apart cannot be written, if that is known: nobody may write cluster-scoped objects then.
+    pub unguarded: Option<String>,
+    /// Those of the ordered templates that exist.
+    pub templates: Vec<ApiServiceExportTemplate>,
 }
 
 impl ContractObjects {
@@ -150,12 +174,24 @@ impl ContractObjects {
             uid: "ns-uid".to_owned(),
             identity: "the consumer".to_owned(),
             author: Some("jane".to_owned()),
+            requested_from: Some("default/default-uid".to_owned()),
             pretty_name: String::new(),
             deleting: false,
             legacy: false,
+            ordered: None,
         };
         let none = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (requests, exports, schemas, namespaces) = none;
-        Self { contract, cluster_binding: None, requests, exports, schemas, namespaces, found: BTreeMap::new() }
+        Self {
+            contract,
+            cluster_binding: None,
+            requests,
+            exports,
+            schemas,
+            namespaces,
+            found: BTreeMap::new(),
+            templates: Vec::new(),
+            unguarded: None,
+        }
     }
 }

@@ -8,7 +8,9 @@ use carrick_bind_api::conditions::{self, Condition, Severity};
 use carrick_bind_api::identity::contract_namespace;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::kinds::{GROUP, VERSION};
-use carrick_bind_api::names::{BINDING_RESPONSE_KEY, KUBECONFIG_KEY};
+use carrick_bind_api::names::{
+    BINDING_RESPONSE_KEY, KUBECONFIG_KEY, ORDERED_TEMPLATES_ANNOTATION, REQUESTED_FROM_ANNOTATION,
+};
 use carrick_bind_api::response::IN_SECRET;
 use carrick_bind_api::v1alpha2::{BindableResourcesRequest, LocalSecretKeyReference, Phase};
 use carrick_go::duration;
@@ -29,6 +31,8 @@ pub struct RequestView<'a> {
     pub request: &'a BindableResourcesRequest,
     /// Whether the template that it names exists; true if it names none.
     pub template_exists: bool,
+    /// Namespace of the request and its uid, as contracts note it down.
+    pub from: &'a str,
     /// Contracts of its identity.
     pub contracts: &'a [Contract],
     /// Whether there is a namespace of the name that a new contract would get, and it is no contract of this identity.
@@ -122,10 +126,15 @@ fn refusal(view: &RequestView<'_>) -> Option<(&'static str, String)> {
         let name = spec.template_ref.as_ref().map(|template| template.name.as_str()).unwrap_or_default();
         return Some(("TemplateNotFound", format!("APIServiceExportTemplate {name:?} does not exist")));
     }
+    // What the request says about its author counts for nothing: whoever may write one may write that.
     if let [contract] = view.contracts
-        && contract.author.as_ref().is_some_and(|author| *author != spec.author)
+        && contract.requested_from.as_deref() != Some(view.from)
     {
-        let message = format!("identity {identity:?} belongs to somebody else; choose another one, or ask its author");
+        let message = format!(
+            "identity {identity:?} belongs to somebody else: its contract was not requested from this namespace; choose another identity, or \
+             let the provider annotate namespace {} with {REQUESTED_FROM_ANNOTATION}: {}",
+            contract.namespace, view.from
+        );
         return Some(("IdentityTaken", message));
     }
     None
@@ -141,12 +150,15 @@ fn found_contract(view: &RequestView<'_>) -> Plan {
         waiting(view, &mut plan, "", "HandleResourcesFailed", message);
         return plan;
     }
-    plan.writes.push(Write::Create(contract::namespace(
-        &name,
-        identity,
-        &spec.author,
-        &spec.cluster_identity.pretty_name,
-    )));
+    // kube-bind's backend calls the consumer like the request if nobody has said a name.
+    let pretty_name = Some(&spec.cluster_identity.pretty_name).filter(|name| !name.is_empty());
+    let pretty_name = pretty_name.unwrap_or(&view.request.metadata.name);
+    let mut namespace = contract::namespace(&name, identity, &spec.author, pretty_name);
+    if let Some(template) = spec.template_ref.as_ref().filter(|template| !template.name.is_empty()) {
+        namespace["metadata"]["annotations"][ORDERED_TEMPLATES_ANNOTATION] = json!(template.name);
+    }
+    namespace["metadata"]["annotations"][REQUESTED_FROM_ANNOTATION] = json!(view.from);
+    plan.writes.push(Write::Create(namespace));
     plan
 }
 
@@ -236,6 +248,7 @@ mod tests {
         RequestView {
             request,
             template_exists: true,
+            from: "default/default-uid",
             contracts,
             name_taken: false,
             problem: None,
@@ -261,10 +274,18 @@ mod tests {
         missing.template_exists = false;
         let plan = decide(&missing);
         assert_eq!((plan.writes.len(), status(&plan)), (1, ("Failed".to_owned(), "TemplateNotFound".to_owned())));
-        let mut stranger = request();
-        "joe".clone_into(&mut stranger.spec.author);
-        let plan = decide(&view(&stranger, &contract));
-        assert_eq!((plan.writes.len(), status(&plan)), (1, ("Failed".to_owned(), "IdentityTaken".to_owned())));
+        // Whatever it says about its author.
+        let stranger = request();
+        let by_login = [Contract { requested_from: None, ..contract[0].clone() }];
+        for (from, contracts) in
+            [("default/later-uid", &contract), ("joe/uid", &contract), ("default/default-uid", &by_login)]
+        {
+            let mut asked = view(&stranger, contracts);
+            asked.from = from;
+            asked.kubeconfig = Some(b"k");
+            let plan = decide(&asked);
+            assert_eq!((plan.writes.len(), status(&plan)), (1, ("Failed".to_owned(), "IdentityTaken".to_owned())));
+        }
         let mut endless = request();
         "soon".clone_into(&mut endless.spec.ttl_after_finished);
         assert_eq!(status(&decide(&view(&endless, &[]))).1, "InvalidRequest");
@@ -280,6 +301,7 @@ mod tests {
         let [Write::Create(namespace)] = &plan.writes[..] else { panic!("{plan:?}") };
         let found = Contract::of(namespace).unwrap();
         assert_eq!((found.identity.as_str(), found.author.as_deref()), ("the consumer", Some("jane")));
+        assert_eq!(found.requested_from.as_deref(), Some("default/default-uid"));
         let mut taken = view(&request, &[]);
         taken.name_taken = true;
         assert_eq!(status(&decide(&taken)), ("Pending".to_owned(), "HandleResourcesFailed".to_owned()));

@@ -1,5 +1,7 @@
 //! APIServiceExportRequests: each becomes an export of its name.
 
+use std::time::Duration;
+
 use carrick_bind_api::carrick_kcp::apis::v1alpha1::ResourceScope;
 use carrick_bind_api::claims::Claim;
 use carrick_bind_api::conditions::{self, Condition, EXPORTS_READY, PERMISSION_CLAIM};
@@ -18,8 +20,12 @@ use super::exports::POLICY_ANNOTATION;
 use super::namespaces::assigned_name;
 use super::objects::ContractObjects;
 use super::offers::Offers;
+use super::ordered;
 use super::plan::Plan;
 use super::terms::Terms;
+
+/// How soon to look again at what no watch tells about.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// What stands in a request's way, and whether it does for good.
 enum Verdict {
@@ -56,6 +62,10 @@ fn one(
     match verdict(request, objects, offers, terms) {
         Verdict::Pending(problem) => {
             status.phase = Phase::Pending;
+            if matches!(problem, RequestProblem::NotOrdered { .. }) {
+                // Nobody watches templates for this.
+                plan.look_again_after(AGAIN);
+            }
             conditions::set(&mut status.conditions, problem.condition(), now);
         }
         Verdict::Failed(problem) => {
@@ -143,6 +153,12 @@ fn verdict(request: &ApiServiceExportRequest, objects: &ContractObjects, offers:
         if names(there) != names(&export) || there.spec.permission_claims != export.spec.permission_claims {
             return Verdict::Failed(RequestProblem::OtherExport { export: export.metadata.name });
         }
+    }
+    if let Some(ordered) = &objects.contract.ordered
+        && let Some(what) = ordered::missing(spec, &objects.templates)
+    {
+        // The order may be on its way, or come later.
+        return Verdict::Pending(RequestProblem::NotOrdered { what, templates: ordered.join(", ") });
     }
     let mut schemas = Vec::new();
     for resource in &export.spec.resources {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use carrick_bind_api::kinds::GROUP;
-use carrick_bind_api::names::{BINDER, KUBECONFIG_KEY};
+use carrick_bind_api::names::{BINDER, EXPORTS_ROLE, KUBECONFIG_KEY};
 use serde_json::{Value, json};
 
 use super::cluster::{self, POLICY};
@@ -48,7 +48,7 @@ pub fn base(subject: &Subject, terms: &Terms) -> Vec<Value> {
         json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [BINDER, KUBECONFIG_KEY], "verbs": ["list", "watch"]}),
         json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": READ}),
         json!({"apiGroups": [RBAC], "resources": rights, "verbs": ["create", "delete", "get", "list", "update", "watch"]}),
-        json!({"apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": [BINDER, cluster::NOTHING], "verbs": ["bind"]}),
+        json!({"apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": [BINDER, EXPORTS_ROLE], "verbs": ["bind"]}),
         json!({"apiGroups": [group], "resources": policies, "verbs": ["create"]}),
         json!({"apiGroups": [group], "resources": policies, "resourceNames": [POLICY], "verbs": ["get", "update"]}),
     ];

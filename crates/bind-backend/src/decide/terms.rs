@@ -22,7 +22,12 @@ pub struct Terms {
     pub logins: Logins,
     /// The workspace that the cluster is, in kcp.
     pub workspace: Option<Workspace>,
+    /// How many namespaces of this cluster one contract may have.
+    pub most_namespaces: usize,
 }
+
+/// How many namespaces one contract may have, unless a flag says otherwise.
+pub const MOST_NAMESPACES: usize = 250;
 
 /// A workspace of kcp whose bound APIs are offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub struct Address {
     pub server: String,
     /// Who has signed its certificate, in PEM; what the account's token says if it is left out.
     pub authority: Option<String>,
+    /// Whether somebody has said so, and it was not found out.
+    pub authority_given: bool,
     /// The name in its certificate, if that is not the one in the URL.
     pub server_name: Option<String>,
 }
@@ -68,6 +75,7 @@ impl Terms {
             cluster_wide_claims: false,
             logins: Logins::default(),
             workspace: None,
+            most_namespaces: MOST_NAMESPACES,
         }
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn order(
     identity: &str,
     pretty_name: &str,
 ) -> Result<BindOrder, Fault> {
-    if !carrick_go::names::V1_34.dns1123_subdomain(name).is_empty() {
+    if !name.is_empty() && !carrick_go::names::V1_34.dns1123_subdomain(name).is_empty() {
         return Err(Fault::bad(format!(
             "metadata.name {name:?} must be lower-case letters, digits, - and ., as in my-db"
         )));
@@ -146,6 +146,7 @@ pub(super) fn order(
         identity: if by_page { author.clone() } else { identity.to_owned() },
         pretty_name: pretty_name.to_owned(),
         author,
+        subject: claims.sub.clone(),
         request_export: by_page,
     })
 }

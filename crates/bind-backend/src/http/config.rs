@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::networks::Network;
+
 /// What the front is told.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
@@ -20,6 +22,8 @@ pub struct HttpConfig {
     pub keys: GivenKeys,
     /// Who may bind.
     pub allowed: Allowed,
+    /// Networks beside the public Internet that uploaded kubeconfigs may lead to.
+    pub consumer_networks: Vec<Network>,
 }
 
 /// Who says who somebody is.

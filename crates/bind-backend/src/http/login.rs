@@ -12,7 +12,7 @@ use super::front::{Front, now};
 use super::oidc::{Ask, Identity, OidcError};
 use super::redirect;
 use super::secrecy::random_text;
-use super::session::{COOKIE_PURPOSE, cookie_name};
+use super::session::{COOKIE_PURPOSE, cookie_name, cookie_parts};
 use super::token::{self, Claims};
 use crate::provider::Provider;
 
@@ -213,7 +213,9 @@ impl<P: Provider> Front<P> {
         values.push(("session_id", &claims.sid));
         let mut answer = redirect(StatusCode::FOUND, &redirect::with(&state.redirect_url, &values));
         let cookie = self.keys.seal.close(COOKIE_PURPOSE, claims).ok()?;
-        set_cookie(&mut answer, asked, &cookie_name(cluster), &cookie, lasts);
+        for (name, part) in cookie_parts(&cookie_name(cluster), &cookie)? {
+            set_cookie(&mut answer, asked, &name, &part, lasts);
+        }
         Some(answer)
     }
 
@@ -223,6 +225,7 @@ impl<P: Provider> Front<P> {
             return Err(Fault::Forbidden("the request comes from a page of another server".to_owned()));
         }
         let mut answer = json_answer(StatusCode::OK, &json!({"success": true}));
+        // Parts without the first one are nothing, and go when their time is over.
         set_cookie(&mut answer, asked, &cookie_name(asked.cluster()?), "", 0);
         Ok(answer)
     }

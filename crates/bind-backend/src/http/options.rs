@@ -10,6 +10,7 @@ use clap::Args;
 use data_encoding::BASE64;
 
 use super::config::{Allowed, GivenKeys, HttpConfig, LoginMethod, TlsFiles};
+use super::networks::Network;
 use super::redirect;
 
 /// Flags of the HTTP front.
@@ -60,6 +61,9 @@ pub struct HttpOptions {
     /// Subjects that may bind
     #[arg(long, value_name = "SUBJECT,...", value_delimiter = ',')]
     oidc_allowed_users: Vec<String>,
+    /// Networks beside the public Internet that uploaded kubeconfigs (/api/apply-binding) may lead to, such as 10.0.0.0/8
+    #[arg(long, value_name = "CIDR,...", value_delimiter = ',')]
+    consumer_networks: Vec<Network>,
     /// Key that signs tokens, at least 32 bytes in base64 [default: one kept in a Secret]
     #[arg(long, value_name = "BASE64", default_value = "", hide_default_value = true)]
     cookie_signing_key: String,
@@ -165,6 +169,7 @@ impl HttpOptions {
                 )?,
             },
             allowed: self.allowed(),
+            consumer_networks: self.consumer_networks.clone(),
         })
     }
 

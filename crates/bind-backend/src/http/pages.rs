@@ -3,7 +3,7 @@
 mod html;
 
 use carrick_bind_api::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
-use data_encoding::BASE64;
+use data_encoding::{BASE64, BASE64URL};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -134,7 +134,8 @@ impl<P: Provider> Front<P> {
             let shown = result(&bound, &here("/", asked, &[]));
             return Ok(self.page(StatusCode::OK, "Bound", &shown, &claims, None));
         };
-        let text = BASE64.encode(response(&claims, &bound).to_string().as_bytes());
+        // The command line of kube-bind reads no other alphabet.
+        let text = BASE64URL.encode(response(&claims, &bound).to_string().as_bytes());
         let values = [("session_id", line.session_id), ("binding_response", text.as_str())];
         Ok(redirect(StatusCode::SEE_OTHER, &redirect::with(line.redirect_url, &values)))
     }

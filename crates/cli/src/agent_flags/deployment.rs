@@ -29,6 +29,36 @@ pub struct Installed {
     pub flags: Vec<String>,
 }
 
+/// An agent that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Namespace and name of its Deployment.
+    pub name: String,
+    /// The slice or export that it serves.
+    pub slice: String,
+}
+
+/// All agents that are installed on a service cluster, by name.
+pub async fn all(kubeconfig: &str) -> anyhow::Result<Vec<Agent>> {
+    let file = Some(kubeconfig).filter(|file| !file.is_empty()).map(Path::new);
+    let client = Server::infer(file, &Overrides::default())?.client();
+    let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
+    let found = client.list(&deployments, None, &ListOptions::default()).await.context(
+        "cannot look for agents on the service cluster; say which one is meant, with --from-deployment <namespace>/<name>",
+    )?;
+    let mut agents: Vec<Agent> = found.iter().filter_map(agent).collect();
+    agents.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(agents)
+}
+
+/// The agent that a Deployment runs, if it runs one.
+fn agent(deployment: &Value) -> Option<Agent> {
+    let text = |key: &str| deployment["metadata"][key].as_str().unwrap_or_default();
+    let flags = agent_flags(deployment, text("namespace"))?;
+    let slice = flag(&flags, "--apiexportendpointslice-ref").or_else(|| flag(&flags, "--apiexport-ref"))?;
+    Some(Agent { name: format!("{}/{}", text("namespace"), text("name")), slice })
+}
+
 /// The Deployment in a namespace whose agent is for a slice.
 pub async fn find(client: &Client, namespace: &str, slice: &str) -> Result<Option<Installed>, Error> {
     let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
@@ -232,6 +262,16 @@ mod tests {
             json!({ "meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "n" });
         let found = installed(&deployment, "own", "example.com").unwrap();
         assert_eq!(found.release, Some(("r".to_owned(), "n".to_owned())));
+    }
+
+    #[test]
+    fn only_deployments_that_serve_a_slice_are_agents() {
+        let mut deployment = deployed(&json!([]), &json!({}));
+        deployment["metadata"] = json!({ "name": "agent", "namespace": "own" });
+        assert_eq!(agent(&deployment), None);
+        let container = &mut deployment["spec"]["template"]["spec"]["containers"][1];
+        container["args"].as_array_mut().unwrap().push(json!("--apiexportendpointslice-ref=example.com"));
+        assert_eq!(agent(&deployment), Some(Agent { name: "own/agent".to_owned(), slice: "example.com".to_owned() }));
     }
 
     #[test]

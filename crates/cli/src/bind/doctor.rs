@@ -43,7 +43,8 @@ const EXAMPLES: &str = "\
 Examples:
   carrick bind doctor --kubeconfig consumer.kubeconfig
   carrick bind doctor --provider-kubeconfig provider.kubeconfig
-  carrick bind doctor --kubeconfig consumer.kubeconfig --provider-kubeconfig provider.kubeconfig -o json";
+  carrick bind doctor --kubeconfig consumer.kubeconfig \\
+    --provider-kubeconfig provider.kubeconfig -o json";
 
 /// Prints what was found.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {

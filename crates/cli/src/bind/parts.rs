@@ -46,7 +46,7 @@ impl Background {
     /// Starts a konnector, for a cluster or for the workspaces of an APIExport.
     pub fn konnector(&mut self, server: Server, export: Option<&str>) {
         let (export, polling) = (export.map(str::to_owned), Duration::from_secs(15));
-        let config = KonnectorConfig { server, lease: None, server_address: None, export, polling };
+        let config = KonnectorConfig { server, lease: None, server_address: None, export, polling, namespace: None };
         let stop = self.stop.clone();
         self.tasks.push(tokio::spawn(async move {
             if let Err(error) = Box::pin(carrick_konnector::agent::run(config, stop)).await {
@@ -169,11 +169,13 @@ pub fn backend_config(plane: &Plane, server: Server, scope: InformerScope, isola
             address: Address {
                 server: plane.url().to_owned(),
                 authority: Some(plane.ca_pem().to_owned()),
+                authority_given: true,
                 server_name: None,
             },
             cluster_wide_claims: false,
             logins: Logins::default(),
             workspace: None,
+            most_namespaces: carrick_bind_backend::decide::terms::MOST_NAMESPACES,
         },
         server,
         source: SchemaSource::Crds,

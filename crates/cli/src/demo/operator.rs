@@ -43,6 +43,8 @@ pub async fn run(client: Client) {
             }
             Event::Failing(error) => tracing::warn!(%error, "the operator cannot watch HttpBins"),
             Event::Recovered => tracing::info!("the operator watches HttpBins again"),
+            // The list that follows says what there is.
+            Event::WentBack { .. } => {}
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is synced, derived from the agent's dashboard. Pure.
 
+use carrick_process::printable::scrub;
 use serde_json::Value;
 
 use crate::top;
@@ -30,6 +31,10 @@ pub enum Health {
 
 /// Everything there is to show.
 pub fn entries(state: &Value, found: &Value, home: &str) -> Vec<BoardRow> {
+    // Messages quote what consumers have written.
+    let (mut state, mut found) = (state.clone(), found.clone());
+    scrub(&mut state);
+    scrub(&mut found);
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     // Parts of the agent are starting whenever something is published; that is not a problem.
     let problems = list(&state["problems"]).into_iter().map(|problem| word(&problem));

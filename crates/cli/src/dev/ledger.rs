@@ -65,6 +65,8 @@ const MADE: &str = "(made from the CRD)";
 #[derive(Debug)]
 struct AppliedObject {
     place: ObjectLocation,
+    /// The file that had it last.
+    file: PathBuf,
     /// What was applied; `None` while that is under way.
     object: Option<Value>,
 }
@@ -93,6 +95,11 @@ impl Ledger {
             }
             Some(Ok(documents)) => {
                 self.broken.remove(&file);
+                for document in &documents {
+                    if let Some(deed) = self.done.get_mut(&document.id) {
+                        deed.file.clone_from(&file);
+                    }
+                }
                 self.files.insert(file, documents);
             }
             Some(Err(problem)) => {
@@ -105,13 +112,15 @@ impl Ledger {
         }
     }
 
-    /// What to do now, in order.
+    /// What to do now, in order. Nothing that a file no longer has is removed while anything in the file is still to be applied: who mistypes
+    /// a kind or a namespace wants neither the old object deleted nor, with its CRD, all objects of a kind.
     pub fn steps(&self, now: Instant) -> Vec<Action> {
         let (wanted, _) = self.wanted();
-        let mut gone: Vec<&ObjectId> = self.done.keys().filter(|id| !wanted.contains_key(id)).collect();
+        let unsettled = self.unsettled(&wanted);
+        let mut gone: Vec<&ObjectId> = self.gone(&wanted).filter(|id| !self.stays(id, &unsettled)).collect();
         gone.sort_by_key(|id| std::cmp::Reverse(rank(id)));
         let is_due = |id: &ObjectId, document: &Document| {
-            let done = self.done.get(id).is_some_and(|deed| deed.object.as_ref() == Some(&document.object));
+            let done = self.is_applied(document);
             let waits = self.failing.get(id).is_some_and(|failure| {
                 let pause = if failure.trouble.passes { Duration::ZERO } else { RETRY };
                 failure.object == document.object && now < failure.last + pause
@@ -127,15 +136,37 @@ impl Ledger {
             .collect()
     }
 
+    fn is_applied(&self, document: &Document) -> bool {
+        self.done.get(&document.id).is_some_and(|deed| deed.object.as_ref() == Some(&document.object))
+    }
+
+    /// What was applied and is in no file any more.
+    fn gone<'a>(&'a self, wanted: &BTreeMap<&ObjectId, (&Path, &Document)>) -> impl Iterator<Item = &'a ObjectId> {
+        self.done.keys().filter(|id| !wanted.contains_key(id))
+    }
+
+    /// Files that cannot be used as they are, or with objects that are not applied yet.
+    fn unsettled<'a>(&'a self, wanted: &BTreeMap<&ObjectId, (&'a Path, &Document)>) -> BTreeSet<&'a Path> {
+        let open = wanted.values().filter(|(_, document)| !self.is_applied(document)).map(|(file, _)| *file);
+        self.broken.keys().map(PathBuf::as_path).chain(open).collect()
+    }
+
+    /// Whether an object that is in no file any more stays for now.
+    fn stays(&self, id: &ObjectId, unsettled: &BTreeSet<&Path>) -> bool {
+        let file = self.done.get(id).map(|deed| deed.file.as_path());
+        // What was made from a CRD goes with it, whichever file that was in.
+        file.is_some_and(|file| unsettled.contains(file) || file == Path::new(MADE) && !unsettled.is_empty())
+    }
+
     /// Where an object was applied.
     pub fn place(&self, id: &ObjectId) -> Option<&ObjectLocation> {
         self.done.get(id).map(|deed| &deed.place)
     }
 
     /// Records that an object is about to be applied: whatever happens from here on, it may exist.
-    pub fn begun(&mut self, id: ObjectId, place: ObjectLocation) {
+    pub fn begun(&mut self, id: ObjectId, place: ObjectLocation, file: PathBuf) {
         let ours = self.done.get(&id).map_or(place.ours, |deed| deed.place.ours);
-        self.done.insert(id, AppliedObject { place: ObjectLocation { ours, ..place }, object: None });
+        self.done.insert(id, AppliedObject { place: ObjectLocation { ours, ..place }, file, object: None });
     }
 
     /// It was applied.
@@ -181,9 +212,20 @@ impl Ledger {
             let (file, document) = wanted.get(id)?;
             let counts = failure.object == document.object
                 && (!failure.trouble.passes || now.saturating_duration_since(failure.since) > PATIENCE);
-            counts.then(|| format!("{}: {id}: {}", file.display(), failure.trouble.text))
+            let text = &failure.trouble.text;
+            counts.then(|| format!("{}: {id}: {text}{}", file.display(), self.kept(file, &wanted)))
         });
         broken.chain(refused).chain(twice).collect()
+    }
+
+    /// What stays because something in its file is refused, for people.
+    fn kept(&self, file: &Path, wanted: &BTreeMap<&ObjectId, (&Path, &Document)>) -> String {
+        let gone = self.gone(wanted).filter(|id| self.done.get(id).is_some_and(|deed| deed.file == file));
+        let gone: Vec<String> = gone.map(ToString::to_string).collect();
+        match gone.as_slice() {
+            [] => String::new(),
+            gone => format!("; until it is accepted, nothing is removed: {}", gone.join(", ")),
+        }
     }
 
     /// The objects that the files contain, and the conflicts where several files contain the same object.
@@ -246,8 +288,8 @@ mod tests {
                 ledger.removed(&id);
                 format!("- {id}")
             }
-            Action::Apply(_, document) => {
-                ledger.begun(document.id.clone(), place());
+            Action::Apply(file, document) => {
+                ledger.begun(document.id.clone(), place(), file);
                 let told = format!("+ {}", document.id);
                 ledger.applied(document);
                 told
@@ -289,6 +331,45 @@ mod tests {
         assert!(problems.first().unwrap().starts_with("f.yaml: this is not valid YAML: "), "{problems:?}");
         ledger.take(change("f.yaml", Side::Service, Some(CRD)));
         assert!(work(&mut ledger, now).is_empty() && ledger.problems(now).is_empty());
+    }
+
+    #[test]
+    fn a_mistyped_kind_or_namespace_removes_nothing() {
+        let order = "{apiVersion: e/v1, kind: X, metadata: {name: x, namespace: default}}";
+        for (file, side, text, typo) in [
+            ("order.yaml", Side::Consumer, order, order.replace("kind: X", "kind: Xx")),
+            ("order.yaml", Side::Consumer, order, order.replace("default", "defautl")),
+            ("crd.yaml", Side::Service, CRD, CRD.replace("CustomResourceDefinition", "CustomResourceDefinitoin")),
+        ] {
+            let (mut ledger, now) = (Ledger::default(), Instant::now());
+            ledger.take(change(file, side, Some(text)));
+            assert_eq!(work(&mut ledger, now).len(), 1);
+            ledger.take(change(file, side, Some(&typo)));
+            let steps = ledger.steps(now);
+            let [Action::Apply(_, document)] = steps.as_slice() else { panic!("{typo}: {steps:?}") };
+            ledger.failed(document, ApplyError { text: "no such thing".to_owned(), passes: false }, now);
+            assert!(ledger.steps(now).is_empty(), "{typo}: something is removed");
+            let problem = ledger.problems(now).pop_first().unwrap();
+            assert!(problem.contains("no such thing; until it is accepted, nothing is removed: "), "{problem}");
+            // The typo is mended.
+            ledger.take(change(file, side, Some(text)));
+            assert!(work(&mut ledger, now).is_empty() && ledger.problems(now).is_empty());
+            // Renamed on purpose: the new one first.
+            ledger.take(change(file, side, Some(&text.replace("name: x", "name: z"))));
+            assert_eq!(work(&mut ledger, now).len(), 1);
+            assert!(matches!(ledger.steps(now).as_slice(), [Action::Remove(_)]), "the old one stays");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_crd_is_offered_on() {
+        let (mut ledger, now) = (Ledger::offering_all(), Instant::now());
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.e}, \
+                   spec: {group: e, names: {kind: X}, versions: [{name: v1, served: true}]}}";
+        ledger.take(change("f.yaml", Side::Service, Some(crd)));
+        assert_eq!(work(&mut ledger, now).len(), 2);
+        ledger.take(change("f.yaml", Side::Service, Some(&crd.replace("Definition", "Definitoin"))));
+        assert!(matches!(ledger.steps(now).as_slice(), [Action::Apply(..)]), "something is removed");
     }
 
     #[test]

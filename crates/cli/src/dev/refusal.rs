@@ -22,7 +22,9 @@ pub fn refused(error: &Error) -> ApplyError {
         })
         .collect();
     let text = match status.message.split_once(STRICT) {
-        Some((_, fields)) => unknown(fields),
+        // Which fields there are is known of one kind only.
+        Some((of, fields)) if of.starts_with("PublishedResource ") => unknown(fields),
+        Some((_, fields)) => fields.to_owned(),
         None if causes.is_empty() => status.to_string(),
         None => causes.join("; "),
     };
@@ -79,6 +81,12 @@ mod tests {
         );
         assert!(told.contains("unknown field \"spec.related[0].reference\" (spec.related[0] has "), "{told}");
         assert!(told.ends_with(", duplicate field \"a\""), "{told}");
+    }
+
+    #[test]
+    fn fields_of_other_kinds_are_not_those_of_a_published_resource() {
+        let start = "Bucket in version \"v1\" cannot be handled as a Bucket: strict decoding error: ";
+        assert_eq!(told(&format!("{start}unknown field \"spec.sise\""), &[]), "unknown field \"spec.sise\"");
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Session {
                     let applied = match self.stage.applier.find(&document).await {
                         Ok(place) => {
                             // Recorded before it is done: if we are stopped in between, it must still be removed.
-                            self.ledger.begun(document.id.clone(), place.clone());
+                            self.ledger.begun(document.id.clone(), place.clone(), file.clone());
                             self.stage.applier.apply(&document, &place).await
                         }
                         Err(trouble) => Err(trouble),

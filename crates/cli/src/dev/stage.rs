@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use carrick_client::{Client, DeleteOptions, ListOptions, Overrides, Resource, Server};
-use carrick_kcp::apis::v1alpha1::{
-    AcceptablePermissionClaim, ApiBinding, ApiExport, ApiExportEndpointSlice, ClaimState, ExportReference,
-};
-use carrick_kcp::kinds::API_BINDING;
+use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
+use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, ApiBinding, ApiExport, ExportReference};
+use carrick_kcp::kinds::API_BINDING_V2;
 use carrick_plane::{Mode, Plane};
 use serde_json::{Value, json};
 
@@ -105,7 +104,7 @@ impl Stage {
 
     /// Creates the export, starts the agent, and binds the consumer to it.
     pub async fn prepare(&mut self) -> anyhow::Result<()> {
-        self.provider.create_kcp(&ApiExport::new(EXPORT)).await?;
+        self.provider.create_newest(&ApiExport::new(EXPORT)).await?;
         for (kind, object) in bind_rights() {
             self.provider.create(&kind, None, &object).await?;
         }
@@ -139,19 +138,19 @@ impl Stage {
 
     /// Binds the consumer to the export and accepts whatever it claims, which changes with the PublishedResources.
     pub async fn accept(&self) -> anyhow::Result<()> {
-        let export: ApiExport = self.provider.get_kcp(EXPORT).await?.unwrap_or_default();
-        let claims = export.spec.permission_claims.into_iter().map(|claim| claim.decided(ClaimState::Accepted));
-        let claims: Vec<AcceptablePermissionClaim> = claims.collect();
+        let export: ApiExport = self.provider.get_newest(EXPORT).await?.unwrap_or_default();
+        let claims: Vec<AcceptablePermissionClaim> =
+            export.spec.permission_claims.iter().map(AcceptablePermissionClaim::accept).collect();
         let consumer = &self.applier.consumer;
-        match consumer.get_kcp::<ApiBinding>(EXPORT).await? {
+        match consumer.get_newest::<ApiBinding>(EXPORT).await? {
             None => {
                 let mut binding = ApiBinding::to_export(EXPORT, ExportReference::new(PROVIDER.0, EXPORT));
                 binding.spec.permission_claims = claims;
-                consumer.create_kcp(&binding).await?;
+                consumer.create_newest(&binding).await?;
             }
             Some(binding) if binding.spec.permission_claims != claims => {
                 let patch = json!({"spec": {"permissionClaims": claims}});
-                consumer.merge_patch(&API_BINDING.into(), None, EXPORT, &patch).await?;
+                consumer.merge_patch(&API_BINDING_V2.into(), None, EXPORT, &patch).await?;
             }
             Some(_) => {}
         }
@@ -161,7 +160,7 @@ impl Stage {
     /// Deletes all objects of bound kinds in the consumer's workspace, so that the agent deletes their copies.
     pub async fn delete_orders(&self) -> anyhow::Result<()> {
         let consumer = &self.applier.consumer;
-        let binding: ApiBinding = consumer.get_kcp(EXPORT).await?.unwrap_or_default();
+        let binding: ApiBinding = consumer.get_newest(EXPORT).await?.unwrap_or_default();
         for bound in &binding.status.bound_resources {
             let version = bound.storage_versions.first().map_or("", String::as_str);
             let kind = Resource::namespaced(&bound.group, version, "", &bound.resource);

@@ -10,6 +10,7 @@ mod rights;
 pub(crate) mod servers;
 mod token;
 
+use carrick_process::printable::one_line;
 use serde::Serialize;
 
 use super::facts::{Facts, Tool};
@@ -29,6 +30,9 @@ pub enum Severity {
 /// What a check has found out about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
+    /// What kind of finding it is: a word that stays the same from version to version, and the heading that explains it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<&'static str>,
     /// How bad it is.
     pub severity: Severity,
     /// What was found.
@@ -36,11 +40,27 @@ pub struct Finding {
     /// Commands to type, or text to write, to fix it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fix: Vec<String>,
+    /// Whether `--fix` may run the commands: they add something, and take nothing away.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub runs: bool,
 }
 
 impl Finding {
     pub(crate) fn green(text: impl Into<String>) -> Self {
-        Self { severity: Severity::Green, text: text.into(), fix: Vec::new() }
+        let text = one_line(&text.into()).into_owned();
+        Self { id: None, severity: Severity::Green, text, fix: Vec::new(), runs: false }
+    }
+
+    /// With the word for this kind of finding.
+    pub(crate) fn id(self, id: &'static str) -> Self {
+        Self { id: Some(id), ..self }
+    }
+
+    /// With commands that may be run as they are, unless somebody else has to run them.
+    pub(crate) fn runs(self) -> Self {
+        let ours = !self.fix.is_empty()
+            && !self.fix.iter().any(|line| line.starts_with('#') || line.contains('<') && !line.contains("<<"));
+        Self { runs: ours, ..self }
     }
 
     pub(crate) fn amber(text: impl Into<String>) -> Self {
@@ -58,8 +78,13 @@ impl Finding {
         told.fix(format!("{} {line}", tool.kubectl))
     }
 
+    pub(crate) fn fixes(self, lines: Vec<String>) -> Self {
+        lines.into_iter().fold(self, Self::fix)
+    }
+
+    /// Adds a line.
     pub(crate) fn fix(mut self, line: impl Into<String>) -> Self {
-        self.fix.extend(line.into().lines().map(str::to_owned));
+        self.fix.extend(line.into().lines().map(|line| one_line(line).into_owned()));
         self
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use carrick_client::Error;
-use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ApiExportEndpointSlice, ApiResourceSchema, PermissionClaim};
+use carrick_kcp::apis::v1alpha1::{ApiExportEndpointSlice, ApiResourceSchema};
+use carrick_kcp::apis::v1alpha2::{ApiBinding, ApiExport, PermissionClaim};
 use carrick_kcp::token::AccountToken;
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
@@ -28,8 +29,10 @@ pub struct Facts {
     pub lease: Lookup,
     /// The APIExportEndpointSlice.
     pub slice: Lookup<ApiExportEndpointSlice>,
-    /// Names of all slices in its workspace, if the requested one does not exist.
-    pub slices: Vec<String>,
+    /// Names of all slices in its workspace, if the requested one does not exist; nothing if they may not be listed.
+    pub slices: Option<Vec<String>>,
+    /// Deployments of agents for the same slice in other namespaces, if there is none in the given one: namespace and name.
+    pub elsewhere: Vec<String>,
     /// One for each endpoint of the slice.
     pub endpoints: Vec<Endpoint>,
     /// URL of the workspace that holds the APIExport.
@@ -65,6 +68,8 @@ pub struct KindCopies {
     pub resource: String,
     /// The copies.
     pub copies: Vec<KnownCopy>,
+    /// Orders of that kind that have waited for a copy for a while: workspace, namespace and name.
+    pub waiting: Vec<String>,
 }
 
 /// One copy on the service cluster.
@@ -83,7 +88,7 @@ pub struct KnownCopy {
 }
 
 /// The file that fixes write the agent's kubeconfig to, if it is in a Secret.
-const FETCHED: &str = "agent-kcp.kubeconfig";
+pub const FETCHED: &str = "agent-kcp.kubeconfig";
 
 /// How to run kubectl for a fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +116,10 @@ pub struct AgentArguments {
     pub login: FixLogin,
     /// The Secret whose token the agent renews, if it does.
     pub renewed: Option<String>,
+    /// The Deployment that its flags were taken from.
+    pub deployment: Option<String>,
+    /// The selector for PublishedResources.
+    pub selector: String,
 }
 
 /// How whoever reads the findings gets to kcp.
@@ -202,6 +211,8 @@ pub enum FailureKind {
     Credentials,
     /// The server accepts our credentials but refuses the request.
     Rights,
+    /// There is nothing at that path.
+    Path,
     /// Something else.
     Other,
 }
@@ -282,6 +293,7 @@ impl FailureKind {
         match error.status().map(|status| status.code) {
             Some(401) => Self::Credentials,
             Some(403) => Self::Rights,
+            Some(404) => Self::Path,
             Some(_) => Self::Other,
             None => Self::in_words(&error.to_string()),
         }
@@ -350,15 +362,41 @@ impl Facts {
         }
     }
 
+    /// The command of carrick for the same agent, with what must be run before it.
+    pub fn carrick(&self, command: &str) -> Vec<String> {
+        let asked = &self.asked;
+        let flag =
+            |name: &str, value: &str| if value.is_empty() { String::new() } else { format!(" --{name} {value}") };
+        let kubeconfig = flag("kubeconfig", &asked.kubeconfig);
+        if let Some(deployment) = &asked.deployment {
+            return vec![format!("carrick {command}{kubeconfig} --from-deployment {deployment}")];
+        }
+        let (file, fetch) = match &asked.login {
+            FixLogin::Given => (asked.kcp_kubeconfig.as_str(), None),
+            FixLogin::InSecret(secret) | FixLogin::Own { agents: secret, .. } => (FETCHED, Some(self.fetch(secret))),
+        };
+        let rest = [
+            ("kcp-kubeconfig", file),
+            ("apiexportendpointslice-ref", asked.slice.as_str()),
+            ("namespace", asked.namespace.as_str()),
+            ("agent-name", asked.agent_name.as_str()),
+            ("published-resource-selector", asked.selector.as_str()),
+        ];
+        let rest: String = rest.into_iter().map(|(name, value)| flag(name, value)).collect();
+        fetch.into_iter().chain([format!("carrick {command}{kubeconfig}{rest}")]).collect()
+    }
+
+    /// The command that writes the agent's kubeconfig into a file.
+    pub fn fetch(&self, SecretKey { namespace, name, key }: &SecretKey) -> String {
+        let (kubectl, key) = (self.kubectl(), key.replace('.', "\\."));
+        format!("{kubectl} -n {namespace} get secret {name} -o jsonpath='{{.data.{key}}}' | base64 -d >{FETCHED}")
+    }
+
     /// kubectl for a workspace of kcp.
     pub fn kcp_tool(&self, url: &str) -> Tool {
         let (file, note) = match &self.asked.login {
             FixLogin::Given => (self.asked.kcp_kubeconfig.as_str(), None),
-            FixLogin::InSecret(SecretKey { namespace, name, key }) => {
-                let (kubectl, key) = (self.kubectl(), key.replace('.', "\\."));
-                let get = format!("get secret {name} -o jsonpath='{{.data.{key}}}' | base64 -d >{FETCHED}");
-                (FETCHED, Some(format!("{kubectl} -n {namespace} {get}")))
-            }
+            FixLogin::InSecret(secret) => (FETCHED, Some(self.fetch(secret))),
             // It may lead to another workspace.
             FixLogin::Own { file, .. } => {
                 return Tool { kubectl: format!("kubectl --kubeconfig {file} --server {url}"), note: None };
@@ -395,6 +433,23 @@ mod tests {
         let at =
             |place: &str| (format!("kubectl --kubeconfig mine --server https://h/clusters/{place}"), String::new());
         assert_eq!(tools(&facts), [at("root:p"), at("root:e")]);
+    }
+
+    #[test]
+    fn commands_of_our_own_can_be_pasted_too() {
+        let mut facts = Facts::default();
+        let asked = &mut facts.asked;
+        (asked.slice, asked.namespace, asked.kcp_kubeconfig) = ("s".to_owned(), "own".to_owned(), "given".to_owned());
+        let plain = "carrick approve x --kcp-kubeconfig given --apiexportendpointslice-ref s --namespace own";
+        assert_eq!(facts.carrick("approve x"), [plain]);
+        let secret = SecretKey { namespace: "own".to_owned(), name: "k".to_owned(), key: "kubeconfig".to_owned() };
+        facts.asked.login = FixLogin::Own { file: "mine".to_owned(), agents: secret };
+        let lines = facts.carrick("approve x");
+        assert!(
+            lines[0].ends_with(">agent-kcp.kubeconfig") && lines[1].contains("--kcp-kubeconfig agent-kcp.kubeconfig")
+        );
+        facts.asked.deployment = Some("own/agent".to_owned());
+        assert_eq!(facts.carrick("approve x"), ["carrick approve x --from-deployment own/agent"]);
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrick_client::{Client, ConnectError, Error, ListOptions, Overrides, Resource, Server};
-use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
+use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
+use carrick_kcp::apis::v1alpha2::ApiBinding;
 use carrick_kcp::token::AccountToken;
 use carrick_syncagent::agent::explain;
 use carrick_syncagent::agent::keeper::cluster_id;
 use carrick_syncagent::agent::rights::allowed;
-use carrick_syncagent::options::Options;
 use carrick_syncagent::rules::renewal;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -32,11 +32,13 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
     let asked = AgentArguments {
         kubeconfig: options.kubeconfig.clone(),
         kcp_kubeconfig: options.kcp_kubeconfig.clone(),
-        slice: slice(options).to_owned(),
+        slice: agent.slice().to_owned(),
         namespace: options.namespace.clone(),
         agent_name: options.agent_name.clone(),
         login: agent.login.clone(),
         renewed: Some(options.renew_kcp_token.clone()).filter(|secret| !secret.is_empty()),
+        deployment: agent.deployment.clone(),
+        selector: options.published_resource_selector.clone(),
     };
     let mut facts = Facts { asked, now: jiff::Timestamp::now().as_second(), ..Facts::default() };
     let file = Some(options.kubeconfig.as_str()).filter(|file| !file.is_empty()).map(Path::new);
@@ -59,8 +61,15 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
     if let (Ok(local), ServerAnswer::Works) = (&local, &facts.service.answer) {
         // What runs counts more than what is planned. Whoever may not see it gets no answer here.
         let (namespace, slice) = (&facts.asked.namespace, &facts.asked.slice);
-        if let Ok(Some(found)) = patient.within(deployment::find(&local.client(), namespace, slice)).await {
-            facts.asked.renewed = deployment::flag(&found.flags, "--renew-kcp-token");
+        match patient.within(deployment::find(&local.client(), namespace, slice)).await {
+            Ok(Some(found)) => facts.asked.renewed = deployment::flag(&found.flags, "--renew-kcp-token"),
+            Ok(None) => {
+                let all = tokio::time::timeout(patience, deployment::all(&options.kubeconfig)).await;
+                let all = all.ok().and_then(Result::ok).unwrap_or_default();
+                let same = all.into_iter().filter(|agent| agent.slice == *slice).map(|agent| agent.name);
+                facts.elsewhere = same.collect();
+            }
+            Err(_) => {}
         }
     }
     let mut consumers = Vec::new();
@@ -80,14 +89,6 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
         Box::pin(patient.look_at_service(local, selector, &consumers, &mut facts)).await;
     }
     facts
-}
-
-/// The slice; kcp names it like the export.
-fn slice(options: &Options) -> &str {
-    match options.apiexportendpointslice_ref.as_str() {
-        "" => &options.apiexport_ref,
-        slice => slice,
-    }
 }
 
 /// Sends requests with a time limit.
@@ -233,8 +234,8 @@ impl TimedRequests {
         let everything = ListOptions::default();
         facts.slice = Lookup::of(self.within(client.get_kcp(&facts.asked.slice)).await);
         let Some(slice) = facts.slice.object() else {
-            let all: Vec<ApiExportEndpointSlice> = self.within(client.list_kcp(&everything)).await.unwrap_or_default();
-            facts.slices = all.into_iter().map(|slice| slice.metadata.name).collect();
+            let all: Option<Vec<ApiExportEndpointSlice>> = self.within(client.list_kcp(&everything)).await.ok();
+            facts.slices = all.map(|all| all.into_iter().map(|slice| slice.metadata.name).collect());
             return Vec::new();
         };
         let (path, export) = (slice.spec.export.path.clone(), slice.spec.export.name.clone());
@@ -245,7 +246,7 @@ impl TimedRequests {
             return Vec::new();
         };
         workspace.url().clone_into(&mut facts.export_url);
-        facts.export = Lookup::of(self.within(workspace.get_kcp(&export)).await);
+        facts.export = Lookup::of(self.within(workspace.get_newest(&export)).await);
         facts.schemas = self.within(workspace.metadata_only().list_kcp(&everything)).await.unwrap_or_default();
 
         let everywhere = |url: &String| kcp.at_published_url(&carrick_kcp::url::in_endpoint(url, "*")).ok();
@@ -275,7 +276,7 @@ impl TimedRequests {
             Ok(client) => client,
             Err(error) => return (ServerAnswer::Fails(FailureKind::Other, error.to_string()), Vec::new()),
         };
-        match self.within(client.list_kcp(&ListOptions::default())).await {
+        match self.within(client.list_newest(&ListOptions::default())).await {
             Ok(bindings) => (ServerAnswer::Works, bindings),
             Err(error) => (ServerAnswer::Fails(FailureKind::of(&error), error.to_string()), Vec::new()),
         }

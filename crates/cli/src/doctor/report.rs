@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use console::style;
 use serde::Serialize;
 
-use super::checks::{CHECKS, Finding, Severity};
+use super::checks::servers::swapped;
+use super::checks::{CHECKS, Check, Finding, Severity};
 use super::facts::Facts;
 use super::wrap;
 
@@ -33,7 +34,14 @@ struct ReportedFinding {
 impl Report {
     /// Runs all checks.
     pub fn new(facts: &Facts) -> Self {
-        Self::of(CHECKS.iter().map(|check| (check.name, (check.run)(facts))))
+        // On servers that are taken for each other, every fix would spoil something.
+        let swapped = swapped(facts);
+        let run = |check: &Check| match &swapped {
+            Some(found) if check.name == CHECKS[0].name => vec![found.clone()],
+            Some(_) => Vec::new(),
+            None => (check.run)(facts),
+        };
+        Self::of(CHECKS.iter().map(|check| (check.name, run(check))))
     }
 
     /// What checks have found, by their names.
@@ -58,6 +66,18 @@ impl Report {
         })
     }
 
+    /// What is not green, without the times in it.
+    pub fn attention(&self) -> Vec<String> {
+        let all = self.findings.iter().map(|entry| &entry.finding).filter(|it| it.severity != Severity::Green);
+        all.map(|it| it.text.chars().filter(|letter| !letter.is_ascii_digit()).collect()).collect()
+    }
+
+    /// Findings whose commands may be run: what was found, and the commands.
+    pub fn repairs(&self) -> impl Iterator<Item = (&str, &[String])> {
+        let all = self.findings.iter().map(|entry| &entry.finding);
+        all.filter(|finding| finding.runs).map(|finding| (finding.text.as_str(), finding.fix.as_slice()))
+    }
+
     /// Lines for people.
     pub fn text(&self, colours: bool) -> String {
         let mut text = String::new();
@@ -69,13 +89,14 @@ impl Report {
                 let _ = writeln!(text, "{gap}{}", style(entry.check).bold().force_styling(colours));
                 check = entry.check;
             }
-            let Finding { severity, text: what, fix } = &entry.finding;
+            let Finding { id, severity, text: what, fix, .. } = &entry.finding;
+            let what = id.map_or_else(|| what.clone(), |id| format!("{what} [{id}]"));
             let mark = match severity {
                 Severity::Green => style("✓").green(),
                 Severity::Amber => style("!").yellow().bold(),
                 Severity::Red => style("✗").red().bold(),
             };
-            for (at, line) in wrap::text(what, WIDTH - 4).iter().enumerate() {
+            for (at, line) in wrap::text(&what, WIDTH - 4).iter().enumerate() {
                 let lead =
                     if at == 0 { format!("  {}", mark.clone().force_styling(colours)) } else { "   ".to_owned() };
                 let _ = writeln!(text, "{lead} {line}");
@@ -105,7 +126,10 @@ mod tests {
         let report = Report::new(&facts);
         assert_eq!(report.severity, Severity::Red);
         let text = report.text(false);
-        assert!(text.starts_with("Service cluster\n  ✗ cannot read it\n      pass a kubeconfig"), "{text}");
+        assert!(
+            text.starts_with("Service cluster\n  ✗ cannot read it [kubeconfig-unusable]\n      pass a kubeconfig"),
+            "{text}"
+        );
         assert!(text.contains("\nNot checked: ") && !text.contains('\u{1b}'), "{text}");
         assert!(report.text(true).contains('\u{1b}'));
         let json = serde_json::to_value(&report).unwrap();
@@ -113,6 +137,41 @@ mod tests {
         assert_eq!(json["findings"][0]["check"], "Service cluster");
         assert_eq!(json["findings"][0]["severity"], "red");
     }
+    #[test]
+    fn every_finding_has_an_id_and_every_id_a_heading() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let page = std::fs::read_to_string(root.join("../../docs/doctor.md")).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for file in std::fs::read_dir(root.join("src/doctor/checks")).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            let made = code.matches("Finding::red(").count() + code.matches("Finding::amber(").count();
+            let ids: Vec<&str> = code.split(".id(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+            assert!(ids.len() >= made, "{}: {made} findings, {} ids", path.display(), ids.len());
+            seen.extend(ids.into_iter().map(str::to_owned));
+        }
+        assert!(seen.len() > 40, "{seen:?}");
+        let headings: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+        for id in &seen {
+            assert!(headings.contains(&id.as_str()), "docs/doctor.md has no heading ### {id}");
+        }
+        for heading in headings {
+            assert!(seen.contains(heading), "docs/doctor.md explains {heading}, which is no finding any more");
+        }
+    }
+
+    #[test]
+    fn only_commands_that_add_something_and_are_ours_to_run_are_run() {
+        let mine = Finding::red("a").fix("kubectl create namespace x").runs();
+        let theirs = Finding::red("b").fix("# with a kubeconfig of an administrator:").fix("kubectl create x").runs();
+        let open = Finding::red("c").fix("kubectl create --user=<the agent's user>").runs();
+        let shown = Finding::red("d").fix("kubectl delete x");
+        let report = Report::of([("check", vec![mine, theirs, open, shown])]);
+        let commands: Vec<_> = report.repairs().collect();
+        assert_eq!(commands, [("a", ["kubectl create namespace x".to_owned()].as_slice())]);
+    }
+
     #[test]
     fn amber_fails_only_if_it_counts() {
         for (finding, counted, uncounted) in

@@ -19,6 +19,7 @@ fn painted(line: &str) -> String {
         ("Incomplete:", Style::new().red()),
         ("doubtful:", Style::new().yellow()),
         ("waits:", Style::new().yellow()),
+        ("changed:", Style::new().yellow()),
         ("objects are left alone:", Style::new().yellow()),
         ("would ", Style::new().cyan()),
     ] {

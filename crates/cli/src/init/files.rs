@@ -132,7 +132,7 @@ subjects:
 
 fn published_resource(offer: &Offer) -> String {
     let Offer { group, kcp_group, kind, plural, versions, .. } = offer;
-    let versions = versions.join(", ");
+    let ((label, export), versions) = (offer.label(), versions.join(", "));
     let projection = if group == kcp_group {
         format!(
             "  # To offer it under other names:\n  # projection:\n  #   group: services.example.com\n  #   kind: My{kind}\n"
@@ -151,12 +151,18 @@ apiVersion: syncagent.kcp.io/v1alpha1
 kind: PublishedResource
 metadata:
   name: {plural}
+  labels:
+    # Only the agent of this export serves it: the agent is installed with a selector for this label.
+    {label}: {export}
 spec:
   resource:
     apiGroup: "{group}"
     kind: {kind}
     versions: [{versions}]
 {projection}
+  # Consumers see on their objects what became of them: what has arrived, why something was refused, on whom a deletion waits.
+  feedback: Annotations
+
   # Where copies go. By default: one namespace for each consumer's workspace, and a name made of hashes, so that no two
   # consumers can get in each other's way.
   # naming:
@@ -176,6 +182,9 @@ spec:
   #   version: v1
   #   resource: secrets
   #   cleanup: true
+  #   # Only what belongs to the copy is handed out: an owner reference to it, a label with its UID, or a name like this one,
+  #   # which no consumer chooses.
+  #   access: Owned
   #   object:
   #     template:
   #       template: "{{{{ .Object.metadata.name }}}}-credentials"
@@ -188,7 +197,7 @@ fn export(offer: &Offer) -> String {
     format!(
         r"# In workspace {workspace}: what consumers bind to. It starts empty: the agent fills in schemas and claims.
 # kcp creates an APIExportEndpointSlice of the same name, which is the one the agent needs.
-apiVersion: apis.kcp.io/v1alpha1
+apiVersion: apis.kcp.io/v1alpha2
 kind: APIExport
 metadata:
   name: {export}
@@ -282,7 +291,7 @@ fn binding(offer: &Offer) -> String {
     let Offer { export, plural, choices, .. } = offer;
     format!(
         r#"# In a consumer's workspace: makes {plural} available there.
-apiVersion: apis.kcp.io/v1alpha1
+apiVersion: apis.kcp.io/v1alpha2
 kind: APIBinding
 metadata:
   name: {export}
@@ -293,10 +302,10 @@ spec:
       name: {export}
   # What the consumer lets the provider's agent do here. Events report the progress of an order.
   permissionClaims:
-  - {{group: "", resource: events, all: true, state: Accepted}}
+  - {{group: "", resource: events, verbs: ["*"], selector: {{matchAll: true}}, state: Accepted}}
   # Needed as soon as the PublishedResource has related objects:
-  # - {{group: "", resource: namespaces, all: true, state: Accepted}}
-  # - {{group: "", resource: secrets, all: true, state: Accepted}}
+  # - {{group: "", resource: namespaces, verbs: ["*"], selector: {{matchAll: true}}, state: Accepted}}
+  # - {{group: "", resource: secrets, verbs: ["*"], selector: {{matchAll: true}}, state: Accepted}}
 "#,
         workspace = choices.workspace
     )
@@ -429,6 +438,7 @@ mod tests {
             .collect();
         let pr = carrick_syncagent::toolkit::parse(&uncommented.join("\n")).unwrap();
         assert_eq!(pr.spec.related.len(), 1);
+        assert_eq!(pr.spec.related[0].access, Some(carrick_syncagent::api::Access::Owned));
         assert!(pr.spec.filter.is_some() && pr.spec.naming.is_some());
         let crd = carrick_syncagent::rules::crd::Crd::from_json(&bucket()).unwrap();
         carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use carrick_kcp::names::API_APPROVED_ANNOTATION;
 use carrick_kcp::path::is_label;
 use carrick_syncagent::options::default_agent_name;
+use carrick_syncagent::rules::serving;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::sample::{Order, sample};
 
@@ -94,7 +96,30 @@ impl Choices {
     }
 }
 
+/// The longest value that a label can have.
+const LONGEST_LABEL: usize = 63;
+
+/// The label of PublishedResources for an export.
+pub fn label_of(export: &str) -> (&'static str, String) {
+    if export.len() <= LONGEST_LABEL {
+        return (serving::LABEL, export.to_owned());
+    }
+    let hash = data_encoding::HEXLOWER.encode(&Sha256::digest(export.as_bytes()));
+    (serving::LABEL, format!("{}-{}", &export[..LONGEST_LABEL - 17], &hash[..16]))
+}
+
 impl Offer {
+    /// The label of its PublishedResource.
+    pub fn label(&self) -> (&'static str, String) {
+        label_of(&self.export)
+    }
+
+    /// The selector for PublishedResources of its export.
+    pub fn selector(&self) -> String {
+        let (label, value) = self.label();
+        format!("{label}={value}")
+    }
+
     /// Reads a CRD.
     pub fn new(crd: &Value, choices: Choices) -> anyhow::Result<Self> {
         let spec = &crd["spec"];

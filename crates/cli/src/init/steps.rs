@@ -22,7 +22,8 @@ pub fn kubeconfigs(offer: &Offer, service: Option<&Path>) -> Vec<String> {
 
 /// What to type then. All offers were made with the same choices, and share an export.
 pub fn commands(offers: &[(Offer, PathBuf)]) -> Vec<String> {
-    let Some((Offer { export, agent, choices, .. }, first)) = offers.first() else { return Vec::new() };
+    let Some((offer, first)) = offers.first() else { return Vec::new() };
+    let (Offer { export, agent, choices, .. }, selector) = (offer, offer.selector());
     // Defaults are left out. Services are named after the release, and their names cannot have dots.
     let own = *agent == default_agent_name(export);
     let (value, flag) =
@@ -41,7 +42,7 @@ pub fn commands(offers: &[(Offer, PathBuf)]) -> Vec<String> {
     let secret = format!("create secret generic {release}-kcp -n {namespace} --from-file kubeconfig=$agent");
     lines.push(kubectl("service", secret));
     lines.push(format!(
-        "helm --kubeconfig $service install {release} charts/api-syncagent -n {namespace} --set apiExportEndpointSliceName={export},kcpKubeconfig={release}-kcp,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false{value}"
+        "helm --kubeconfig $service install {release} charts/api-syncagent -n {namespace} --set apiExportEndpointSliceName={export},kcpKubeconfig={release}-kcp,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false,publishedResourceSelector={selector}{value}"
     ));
     for (Offer { plural, .. }, _) in offers {
         lines.push(wait("service", format!("publishedresource/{plural} --for=condition=ExportUpdated")));
@@ -50,7 +51,7 @@ pub fn commands(offers: &[(Offer, PathBuf)]) -> Vec<String> {
     lines.push(wait("consumer", format!("apibinding/{export} --for=condition=Ready")));
     lines.extend(each("consumer", "consumer-workspace/2-order.yaml"));
     lines.push(format!(
-        "carrick doctor --kubeconfig $service --kcp-kubeconfig $agent --apiexportendpointslice-ref {export} --namespace {namespace}{flag}"
+        "carrick doctor --kubeconfig $service --kcp-kubeconfig $agent --apiexportendpointslice-ref {export} --namespace {namespace} --published-resource-selector {selector}{flag}"
     ));
     lines
 }
@@ -70,6 +71,14 @@ mod tests {
     fn defaults_are_left_out() {
         let commands = printed(Choices::default());
         assert!(!commands.contains("--agent-name") && !commands.contains("agentName"), "{commands}");
+    }
+
+    #[test]
+    fn the_agent_serves_what_is_labelled_for_its_export_and_nothing_else() {
+        let commands = printed(Choices { export: Some("storage".to_owned()), ..Choices::default() });
+        let selector = "syncagent.kcp.io/export=storage";
+        assert!(commands.contains(&format!(",publishedResourceSelector={selector}")), "{commands}");
+        assert!(commands.contains(&format!(" --published-resource-selector {selector}")), "{commands}");
     }
 
     #[test]

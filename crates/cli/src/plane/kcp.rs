@@ -74,6 +74,9 @@ async fn serve(arguments: &[String]) -> anyhow::Result<()> {
         None => eprintln!("data: in memory, because --root-directory is empty"),
     }
     let mut signals = StopSignals::listen()?;
+    if let Some(warning) = super::exposure(options.bind_address) {
+        eprintln!("{warning}");
+    }
     eprintln!("ready: {}", plane.url());
 
     signals.next().await?;

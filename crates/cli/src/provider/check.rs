@@ -31,6 +31,7 @@ pub async fn check(setup: &Setup, args: &UpArgs, login: &Login) -> anyhow::Resul
         agent_name: plan.agent.clone(),
         apiexport_hostport_override: setup.overrides.clone(),
         renew_kcp_token: plan.secret.clone(),
+        published_resource_selector: plan.selector(),
         login: match args.mesh.provider_in {
             None => FixLogin::Own { file: args.kcp_kubeconfig.display().to_string(), agents },
             // The kubeconfig that was given is not for the workspace that Platform Mesh has made.

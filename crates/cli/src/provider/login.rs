@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use carrick_client::kube::config::{Cluster, Kubeconfig};
 use carrick_kcp::token::AccountToken;
 use carrick_syncagent::rules::renewal;
@@ -10,9 +10,9 @@ use data_encoding::BASE64;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::Setup;
-use super::plan::{self, ACCOUNTS, Side, Wanted};
+use super::plan::{ACCOUNTS, Side, Wanted};
 use super::target::Change;
+use super::{Setup, standing};
 use crate::ui::Observed;
 
 /// The agent's kubeconfig.
@@ -23,33 +23,29 @@ pub struct Login {
     until: Timestamp,
     /// Whether the token is a new one.
     is_new: bool,
+    /// The server of the agent, if that is not the one that is used here.
+    elsewhere: Option<String>,
 }
 
 impl Login {
-    /// Uses the token that is there, or gets another one if half of its time is over, and writes the Secret.
+    /// Uses the token that is there, or gets another one if half of its time is over or the agent is to serve another workspace, and
+    /// writes the Secret. The agent keeps its way to the server unless another one is named.
     pub async fn make(
         setup: &Setup,
         duration: SignedDuration,
         server: Option<&str>,
+        repointed: bool,
         seen: &Observed,
     ) -> anyhow::Result<Self> {
-        let plan = &setup.plan;
-        let secret = Wanted { side: Side::Service, object: secret(&plan.choices.namespace, &plan.secret, "") };
-        let known = setup.service.get(&secret).await?;
-        if let Some(found) = known.as_ref().filter(|found| !plan::is_marked(found)) {
-            bail!(
-                "{} on the service cluster was not made by this command: {}; delete it, or choose another agent name \
-                 with --agent",
-                secret.shown(),
-                found["type"].as_str().unwrap_or_default()
-            );
-        }
-        let now = Timestamp::now();
+        let (plan, now) = (&setup.plan, Timestamp::now());
+        // What leads to another workspace gives neither its server nor its token.
         let path = &plan.choices.workspace;
-        let here = at_workspace(setup.kcp.server.url(), path);
-        let there = server.map_or_else(|| here.clone(), |server| at_workspace(server, path));
-        let known = known.and_then(|found| renewal::held(&found).ok());
-        let known = known.filter(|held| !held.is_due(now.as_second()));
+        let standing = standing::read(setup).await?.filter(|standing| !repointed && standing.is_of(path));
+        let here = setup.workspace_url();
+        let known = standing.as_ref().map(|standing| standing.url.clone());
+        let there = server.map(|server| at_workspace(server, &plan.choices.workspace)).or(known);
+        let there = there.unwrap_or_else(|| here.clone());
+        let known = standing.and_then(|standing| standing.held).filter(|held| !held.is_due(now.as_second()));
         let is_new = known.is_none();
         let token = match known {
             Some(held) => held.token,
@@ -64,6 +60,7 @@ impl Login {
             kubeconfig_from_here: kubeconfig(template, &here, &token)?,
             until: Timestamp::from_second(until)?,
             is_new: is_new || change == Change::Create,
+            elsewhere: Some(there).filter(|there| *there != here),
         })
     }
 
@@ -71,7 +68,9 @@ impl Login {
     pub fn told(&self, namespace: &str, secret: &str) -> String {
         let until = self.until.strftime("%Y-%m-%d %H:%M UTC");
         let what = if self.is_new { "a new token" } else { "the token stays" };
-        format!("Secret {namespace}/{secret}: {what}, valid until {until}; the agent renews it")
+        let server = self.elsewhere.as_ref().map(|server| format!("; for {server}, see --agent-kcp-server"));
+        let server = server.unwrap_or_default();
+        format!("Secret {namespace}/{secret}: {what}, valid until {until}; the agent renews it{server}")
     }
 }
 
@@ -105,7 +104,7 @@ pub fn secret_named(namespace: &str, name: &str) -> Wanted {
 }
 
 /// The URL of a workspace on the server of another URL.
-fn at_workspace(url: &str, path: &str) -> String {
+pub fn at_workspace(url: &str, path: &str) -> String {
     let base = url.split("/clusters/").next().unwrap_or(url);
     carrick_kcp::url::in_workspace(base, path)
 }
@@ -128,7 +127,7 @@ pub fn cluster_of(file: &Path) -> anyhow::Result<Cluster> {
 }
 
 /// A kubeconfig with one of everything.
-fn kubeconfig(cluster: &Cluster, server: &str, token: &str) -> anyhow::Result<String> {
+pub fn kubeconfig(cluster: &Cluster, server: &str, token: &str) -> anyhow::Result<String> {
     let cluster = Cluster { server: Some(server.to_owned()), ..cluster.clone() };
     let made = json!({
         "apiVersion": "v1",

@@ -13,9 +13,10 @@ use carrick_syncagent::rules::rights::{self, NeededRight};
 use carrick_syncagent::toolkit;
 use serde_json::{Value, json};
 
+use super::manifest::image_values;
 use super::mesh::Elsewhere;
 use crate::init::files;
-use crate::init::offer::{Choices, Offer, one_export};
+use crate::init::offer::{Choices, Offer, label_of, one_export};
 
 /// Namespace of the agent's ServiceAccount in the provider's workspace.
 pub const ACCOUNTS: &str = "default";
@@ -167,12 +168,15 @@ impl Plan {
                 push_all(&mut objects, side, &text)?;
             }
         }
+        let (label, value) = label_of(&export);
         for Own { object, needs, .. } in published {
             let name = format!("{agent}:{}:related", object["metadata"]["name"].as_str().unwrap_or_default());
             for grant in grants(&name, &agent, &choices.namespace, needs) {
                 push(&mut objects, Side::Service, grant);
             }
-            push(&mut objects, Side::Service, object.clone());
+            let mut object = object.clone();
+            object["metadata"]["labels"][label] = json!(value);
+            push(&mut objects, Side::Service, object);
         }
         let account = json!({
             "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": agent, "namespace": ACCOUNTS },
@@ -205,8 +209,11 @@ impl Plan {
     /// Values for the Helm chart.
     pub fn values(&self, overrides: &[String]) -> String {
         let mut text = format!(
-            "apiExportEndpointSliceName: {}\nkcpKubeconfig: {}\n# Its token is renewed by the agent.\nrenewKcpToken: true\n# The rights are there already, for exactly what is published.\nserviceAccount:\n  create: false\n  name: {}\ncrds:\n  enabled: false\n",
-            self.export, self.secret, self.agent
+            "apiExportEndpointSliceName: {}\nkcpKubeconfig: {}\n# Its token is renewed by the agent.\nrenewKcpToken: true\n# The rights are there already, for exactly what is published.\nserviceAccount:\n  create: false\n  name: {}\ncrds:\n  enabled: false\n# PublishedResources of other exports are none of its business.\npublishedResourceSelector: {}\n",
+            self.export,
+            self.secret,
+            self.agent,
+            self.selector()
         );
         if self.is_named() {
             let _ = writeln!(text, "agentName: {}", self.agent);
@@ -221,7 +228,13 @@ impl Plan {
     }
 
     /// The command that installs the agent.
-    pub fn helm(&self, kubeconfig: Option<&Path>, values: Option<&Path>, overrides: &[String]) -> String {
+    pub fn helm(
+        &self,
+        kubeconfig: Option<&Path>,
+        values: Option<&Path>,
+        overrides: &[String],
+        image: Option<&str>,
+    ) -> String {
         let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display())).unwrap_or_default();
         let release = self.agent.replace('.', "-");
         let settings = if let Some(file) = values {
@@ -234,14 +247,28 @@ impl Plan {
                 let _ = write!(listed, " --set-string 'apiExportHostPortOverrides[{index}]={one}'");
             }
             format!(
-                "--set apiExportEndpointSliceName={},kcpKubeconfig={},renewKcpToken=true,serviceAccount.create=false,serviceAccount.name={},crds.enabled=false{named}{listed}",
-                self.export, self.secret, self.agent
+                "--set apiExportEndpointSliceName={},kcpKubeconfig={},renewKcpToken=true,serviceAccount.create=false,serviceAccount.name={},crds.enabled=false,publishedResourceSelector={}{named}{listed}",
+                self.export,
+                self.secret,
+                self.agent,
+                self.selector()
             )
         };
+        let image: String = image
+            .map(image_values)
+            .unwrap_or_default()
+            .into_iter()
+            .fold(String::new(), |text, (name, value)| format!("{text} --set-string {name}={value}"));
         format!(
-            "helm{kubeconfig} upgrade --install {release} charts/api-syncagent -n {} {settings}",
+            "helm{kubeconfig} upgrade --install {release} charts/api-syncagent -n {} {settings}{image}",
             self.choices.namespace
         )
+    }
+
+    /// The selector for what the agent serves.
+    pub fn selector(&self) -> String {
+        let (label, value) = label_of(&self.export);
+        format!("{label}={value}")
     }
 
     /// Whether the agent has another name than by default.
@@ -315,8 +342,13 @@ fn grants(name: &str, agent: &str, own: &str, needs: &[NeededRight]) -> Vec<Valu
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+
+    /// A plan for one kind.
+    pub fn one_kind() -> Plan {
+        plan(&[crd("buckets", "example.com")], &choices()).unwrap()
+    }
 
     fn crd(plural: &str, group: &str) -> Value {
         json!({
@@ -355,6 +387,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_published_bears_the_label_that_its_agent_selects() {
+        let long = Choices { export: Some("a".repeat(70)), ..choices() };
+        for chosen in [choices(), long] {
+            let plan = plan(&[crd("buckets", "example.com")], &chosen).unwrap();
+            let published = plan.objects.iter().find(|wanted| wanted.text("/kind") == "PublishedResource").unwrap();
+            let value = published.object["metadata"]["labels"]["syncagent.kcp.io/export"].as_str().unwrap();
+            assert_eq!(plan.selector(), format!("syncagent.kcp.io/export={value}"));
+            assert!(value.len() <= 63, "{value}");
+        }
+    }
+
+    #[test]
     fn kinds_of_several_groups_need_a_name_for_their_export() {
         let crds = [crd("buckets", "a.com"), crd("pails", "b.com")];
         let error = plan(&crds, &choices()).err().unwrap().to_string();
@@ -369,12 +413,13 @@ mod tests {
         let plan = plan(&[crd("buckets", "example.com")], &named).unwrap();
         let overrides = ["a:1=b:2".to_owned()];
         let values: Value = serde_saphyr::from_str(&plan.values(&overrides)).unwrap();
-        let command = plan.helm(None, None, &overrides);
+        let command = plan.helm(None, None, &overrides, None);
         for (pointer, wanted) in [
             ("/apiExportEndpointSliceName", "apiExportEndpointSliceName=example.com"),
             ("/kcpKubeconfig", "kcpKubeconfig=storage-kcp"),
             ("/renewKcpToken", "renewKcpToken=true"),
             ("/serviceAccount/name", "serviceAccount.name=storage"),
+            ("/publishedResourceSelector", "publishedResourceSelector=syncagent.kcp.io/export=example.com"),
             ("/agentName", "agentName=storage"),
             ("/apiExportHostPortOverrides/0", "apiExportHostPortOverrides[0]=a:1=b:2"),
         ] {
@@ -382,10 +427,10 @@ mod tests {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             assert!(command.contains(wanted) && wanted.ends_with(&value), "{pointer}: {command}");
         }
-        let with_file = plan.helm(Some(Path::new("k")), Some(Path::new("v.yaml")), &[]);
+        let with_file = plan.helm(Some(Path::new("k")), Some(Path::new("v.yaml")), &[], Some("r/a:1"));
         assert_eq!(
             with_file,
-            "helm --kubeconfig k upgrade --install storage charts/api-syncagent -n own --values v.yaml"
+            "helm --kubeconfig k upgrade --install storage charts/api-syncagent -n own --values v.yaml --set-string image.repository=r/a --set-string image.tag=1"
         );
     }
 

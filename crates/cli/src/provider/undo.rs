@@ -1,23 +1,34 @@
 //! Takes away what was made, unless somebody uses it.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use carrick_client::{ListOptions, Resource};
-use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
+use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
+use carrick_kcp::apis::v1alpha2::ApiBinding;
 use serde_json::Value;
 
 use super::plan::{Side, Wanted};
-use super::{Setup, everywhere, login, plan};
+use super::standing::Running;
+use super::{Setup, UndoFlags, everywhere, login, plan, standing};
 use crate::agent_flags::deployment::{self, Installed};
-use crate::ui::{Done, Failed, Step, Ui};
+use crate::ui::{Done, Failed, Step, Ui, confirmed, typed};
 use crate::workspaces;
 
+/// kcp takes its time to delete workspaces and what is in them.
+const PATIENCE: Duration = Duration::from_mins(15);
+
 /// Deletes everything that bears the label of this command, the last first.
-pub async fn undo(ui: &Ui, setup: &Setup, force: bool) -> anyhow::Result<Result<ExitCode, Failed>> {
+pub async fn undo(ui: &Ui, setup: &Setup, args: &UndoFlags, dry_run: bool) -> anyhow::Result<Result<ExitCode, Failed>> {
     let path = &setup.plan.choices.workspace;
+    if let Some(standing) = standing::read(setup).await?
+        && let Some(why) = standing.leads_elsewhere(setup).await
+    {
+        bail!("{why}; nothing was deleted. To take away that one, name its workspace with --workspace");
+    }
     let exists = workspaces::exists(&setup.kcp.server, path).await?;
-    if exists && !force {
+    if exists && !args.force {
         let users = bindings(setup).await?;
         if !users.is_empty() {
             bail!(
@@ -28,21 +39,91 @@ pub async fn undo(ui: &Ui, setup: &Setup, force: bool) -> anyhow::Result<Result<
             );
         }
     }
-    refuse_running_agent(setup).await?;
+    refuse_running_agent(setup, args.force).await?;
+    let doomed = doomed(setup, exists).await?;
+    if dry_run {
+        for (wanted, place, fate) in &doomed {
+            ui.line(format_args!("{fate} {} {place}", wanted.shown()));
+        }
+        return Ok(Ok(ExitCode::SUCCESS));
+    }
+    if !is_meant(setup, args, &doomed).await? {
+        ui.line("Nothing was deleted.");
+        return Ok(Err(Failed));
+    }
     Ok(take_away(ui, setup, exists).await)
+}
+
+/// Whether a person wants all of it deleted. State of orders is deleted only on a word that nobody types by accident.
+async fn is_meant(setup: &Setup, args: &UndoFlags, doomed: &[Doomed]) -> anyhow::Result<bool> {
+    let (export, states) = (&setup.plan.export, standing::states(setup).await?);
+    if states > 0 {
+        let what = format!(
+            "the agent's namespace {} keeps the state of {states} orders; without it their copies stay for ever, or are \
+             deleted by hand",
+            setup.plan.choices.namespace
+        );
+        return match &args.delete_state {
+            Some(word) if word == export => Ok(true),
+            Some(word) => bail!("{what}; --delete-state {word} is not the name of the APIExport, which is {export}"),
+            None => {
+                typed(export, &format!("{what}.")).with_context(|| format!("{what}; --delete-state {export} goes on"))
+            }
+        };
+    }
+    let count = doomed.iter().filter(|(_, _, fate)| *fate == DELETE).count();
+    let question =
+        format!("Delete {count} objects and, if it was made for them, workspace {}?", setup.plan.choices.workspace);
+    Ok(args.yes || confirmed(&question)?)
+}
+
+const DELETE: &str = "delete   ";
+
+/// An object, where it is, and what would happen to it.
+type Doomed = (Wanted, String, &'static str);
+
+/// What would be deleted, and what stays.
+async fn doomed(setup: &Setup, exists: bool) -> anyhow::Result<Vec<Doomed>> {
+    let mut doomed = Vec::new();
+    for wanted in made(setup) {
+        if wanted.side == Side::Workspace && !exists {
+            continue;
+        }
+        let found = setup.target(wanted.side).get(&wanted).await?;
+        let fate = match &found {
+            None => continue,
+            Some(found) if plan::is_marked(found) => DELETE,
+            Some(_) => "keep     ",
+        };
+        let place = wanted.side.shown().to_owned();
+        doomed.push((wanted, place, fate));
+    }
+    for (path, wanted) in setup.plan.elsewhere.iter().rev() {
+        if setup.kcp.workspace(path).get(wanted).await?.is_some_and(|found| plan::is_marked(&found)) {
+            doomed.push((wanted.clone(), format!("in workspace {path}"), DELETE));
+        }
+    }
+    Ok(doomed)
+}
+
+/// All that the command makes, the last first.
+fn made(setup: &Setup) -> Vec<Wanted> {
+    let mut objects = vec![login::secret_named(&setup.plan.choices.namespace, &setup.plan.secret)];
+    objects.extend(setup.plan.objects.iter().rev().cloned());
+    objects
 }
 
 async fn take_away(ui: &Ui, setup: &Setup, exists: bool) -> Result<ExitCode, Failed> {
     let plan = &setup.plan;
     let path = &plan.choices.workspace;
-    let mut objects = vec![login::secret_named(&plan.choices.namespace, &plan.secret)];
-    objects.extend(plan.objects.iter().rev().cloned());
+    let objects = made(setup);
     for (side, what) in [(Side::Service, "on the service cluster"), (Side::Workspace, "in kcp")] {
         if side == Side::Workspace && !exists {
             continue;
         }
         let target = setup.target(side);
-        ui.step(Step::new(format!("objects {what}"), "all that was made is gone"), async |seen| {
+        let step = Step::new(format!("objects {what}"), "all that was made is gone").limit(PATIENCE);
+        ui.step(step, async |seen| {
             let mut lines = Vec::new();
             for one in objects.iter().filter(|one| one.side == side) {
                 if is_shared(one) && still_used(setup).await? {
@@ -56,7 +137,8 @@ async fn take_away(ui: &Ui, setup: &Setup, exists: bool) -> Result<ExitCode, Fai
         .await?;
     }
     if !plan.elsewhere.is_empty() {
-        ui.step(Step::new("objects of Platform Mesh", "all that was made is gone"), async |seen| {
+        let step = Step::new("objects of Platform Mesh", "all that was made is gone").limit(PATIENCE);
+        ui.step(step, async |seen| {
             let mut lines = Vec::new();
             for (path, wanted) in plan.elsewhere.iter().rev() {
                 if setup.kcp.workspace(path).remove(wanted, seen).await? {
@@ -67,7 +149,8 @@ async fn take_away(ui: &Ui, setup: &Setup, exists: bool) -> Result<ExitCode, Fai
         })
         .await?;
     }
-    ui.step(Step::new(format!("workspace {path}"), "the workspace is gone, if it was made"), async |_| {
+    let step = Step::new(format!("workspace {path}"), "the workspace is gone, if it was made").limit(PATIENCE);
+    ui.step(step, async |_| {
         let gone = workspaces::remove_marked(&setup.kcp.server, path, plan::mark()).await?;
         Ok(Done::new(if !exists {
             format!("there is no workspace {path}")
@@ -86,15 +169,15 @@ fn is_shared(wanted: &Wanted) -> bool {
     wanted.side == Side::Service && matches!(wanted.text("/kind"), "CustomResourceDefinition" | "Namespace")
 }
 
+/// The kind of PublishedResources.
+pub fn published_resources() -> Resource {
+    use carrick_syncagent::api::{GROUP, VERSION};
+    Resource::cluster_wide(GROUP, VERSION, "PublishedResource", "publishedresources")
+}
+
 /// Whether there are PublishedResources left.
 async fn still_used(setup: &Setup) -> anyhow::Result<bool> {
-    let all = Resource::cluster_wide(
-        carrick_syncagent::api::GROUP,
-        carrick_syncagent::api::VERSION,
-        "PublishedResource",
-        "publishedresources",
-    );
-    match setup.service.client.list(&all, None, &ListOptions::default()).await {
+    match setup.service.client.list(&published_resources(), None, &ListOptions::default()).await {
         Ok(left) => Ok(!left.is_empty()),
         Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(error).context("cannot list PublishedResources on the service cluster"),
@@ -113,7 +196,7 @@ async fn bindings(setup: &Setup) -> anyhow::Result<Vec<String>> {
     let mut users = Vec::new();
     for endpoint in slice.unwrap_or_default().status.endpoints {
         let client = everywhere(&setup.kcp.server, &endpoint.url)?;
-        let found: Vec<ApiBinding> = client.list_kcp(&ListOptions::default()).await.with_context(|| {
+        let found: Vec<ApiBinding> = client.list_newest(&ListOptions::default()).await.with_context(|| {
             format!("cannot see who has bound the export at {}; with --force nobody is asked", endpoint.url)
         })?;
         users.extend(found.iter().filter(|binding| is_of(binding, export)).map(|binding| {
@@ -130,16 +213,26 @@ fn is_of(binding: &ApiBinding, export: &str) -> bool {
 }
 
 /// An agent that runs would write again what is taken away.
-async fn refuse_running_agent(setup: &Setup) -> anyhow::Result<()> {
+async fn refuse_running_agent(setup: &Setup, force: bool) -> anyhow::Result<()> {
     let namespace = &setup.plan.choices.namespace;
     let found = deployment::find(&setup.service.client, namespace, &setup.plan.export).await;
-    match found.with_context(|| format!("cannot list Deployments in namespace {namespace}"))? {
-        None => Ok(()),
-        Some(installed) => bail!(
+    if let Some(installed) = found.with_context(|| format!("cannot list Deployments in namespace {namespace}"))? {
+        bail!(
             "the agent is installed, as Deployment {namespace}/{}, and would go on without any rights; first run\n  {}",
             installed.name,
             uninstall(&installed, setup)
+        );
+    }
+    let agent = &setup.plan.agent;
+    match standing::running(setup).await? {
+        Some(Running::Leads(place)) => {
+            bail!("agent {agent} runs at {place} and would go on without any rights; stop it first")
+        }
+        Some(Running::Seen(place, seconds)) if !force => bail!(
+            "agent {agent} was seen at {place} {seconds} s ago and would go on without any rights; stop it first. If it is \
+             stopped, say --force; five minutes after its last sign of life it counts as stopped"
         ),
+        _ => Ok(()),
     }
 }
 

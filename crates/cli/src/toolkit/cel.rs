@@ -47,8 +47,10 @@ Examples:
       as a mutation of spec.image does it
   carrick toolkit cel --value '[3, 1, 2]' 'value.map(x, x * 2.0)'
       data without a file; numbers of value are doubles
-  carrick toolkit cel --self kcp.yaml --other service.yaml 'has(other.status) ? other.status.phase : \"Pending\"'
-  echo '{\"expression\":\"self.n + 1\",\"self\":{\"n\":1}}' | carrick toolkit cel --batch
+  carrick toolkit cel --self kcp.yaml --other service.yaml \\
+    'has(other.status) ? other.status.phase : \"Pending\"'
+  echo '{\"expression\":\"self.n + 1\",\"self\":{\"n\":1}}' |
+    carrick toolkit cel --batch
       many questions at once: {\"result\":2}
 
 The result is printed as JSON, as the agent would write it to the path.";

@@ -32,10 +32,11 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   carrick toolkit convert --crd crd.yaml published-resource.yaml
-      what a round trip through each version loses; the exit code is 1 if it loses anything
+      what a round trip through each version loses; exit code 1 if anything
   carrick toolkit convert --crd crd.yaml published-resource.yaml -o json
-      the same for programs: losses, each with from, to, path, reason and example
-  carrick toolkit convert --crd crd.yaml --object order.yaml --to v1 published-resource.yaml
+      the same for programs: from, to, path, reason and example of each loss
+  carrick toolkit convert --crd crd.yaml --object order.yaml --to v1 \\
+    published-resource.yaml
       the object in version v1, as YAML";
 
 /// Prints the converted object, or what is lost.

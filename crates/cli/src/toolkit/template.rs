@@ -47,18 +47,22 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
+  carrick toolkit template --data obj.yaml \\
+    '{{ .Object.metadata.name | sha3short }}'
       a name on the service cluster; obj.yaml is a Kubernetes object
-  carrick toolkit template --data obj.yaml --path spec.image '{{ .Value.String | lower }}'
+  carrick toolkit template --data obj.yaml --path spec.image \\
+    '{{ .Value.String | lower }}'
       the template of a mutation: .Value is what is at the path
   carrick toolkit template --data '{\"Object\": {\"n\": 1}}' '{{ .Object.n }}'
       data without a file
   kubectl get deploy web -o yaml | carrick toolkit template --data - -f rule.tpl
       from a cluster, with the template in a file
-  echo '{\"template\":\"{{ .a }}\",\"data\":{\"a\":1}}' | carrick toolkit template --batch
+  echo '{\"template\":\"{{ .a }}\",\"data\":{\"a\":1}}' |
+    carrick toolkit template --batch
       many questions at once: {\"output\":\"1\"}
 
-The agent cuts white space off both ends of what a template renders; here it is shown.";
+The agent cuts white space off both ends of what a template renders; here it is
+shown.";
 
 /// What a template is for.
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -84,7 +88,11 @@ pub fn run(args: Args) -> Result<(), Complaint> {
     }
     let rule = if args.path.is_some() { TemplateUse::Mutation } else { args.rule };
     let text = source::expression("template", args.template, args.file.as_deref())?;
-    let template = Template::compile(&text.content).map_err(|error| refused(&text, &error))?;
+    let template = match rule {
+        TemplateUse::Naming | TemplateUse::Mutation => Template::compile(&text.content),
+        TemplateUse::Related | TemplateUse::Selector | TemplateUse::Rewrite => Template::compile_steady(&text.content),
+    };
+    let template = template.map_err(|error| refused(&text, &error))?;
     let template = if rule == TemplateUse::Mutation { template.silent_about_missing() } else { template };
     let remote = args.remote.as_deref().map(source::data).transpose()?.unwrap_or_default();
     let data = match data.unwrap_or_else(|| json!({})) {

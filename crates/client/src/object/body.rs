@@ -20,6 +20,22 @@ impl Body {
             Self::Packed(packed) => packed.unpack(),
         }
     }
+
+    /// How many bytes it takes, a dictionary aside.
+    pub(super) fn kept(&self) -> usize {
+        match self {
+            Self::Plain(bytes) => bytes.len(),
+            Self::Packed(packed) => packed.len(),
+        }
+    }
+
+    /// How many bytes the JSON has.
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Self::Plain(bytes) => bytes.len(),
+            Self::Packed(packed) => packed.length(),
+        }
+    }
 }
 
 /// JSON compressed with a dictionary that many objects share.
@@ -38,6 +54,11 @@ impl Packed {
     /// How many bytes it takes, the dictionary aside.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// How many bytes it was made of: they are counted in front.
+    fn length(&self) -> usize {
+        self.bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize)
     }
 
     /// What it was compressed with.

@@ -10,7 +10,7 @@
 //! the error of the last probe. Whoever waits for the server is woken by its first answer.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -24,6 +24,8 @@ const SPACING: Duration = Duration::from_millis(100);
 const LONGEST_LINE: Duration = Duration::from_secs(1);
 /// The least time between two successes that make the others try again.
 const CALM: Duration = Duration::from_secs(2);
+/// Watches that notice within this time that versions went back speak of the same event.
+const SAME_REWIND: Duration = Duration::from_mins(1);
 
 /// What is known about one server.
 pub(crate) struct Host {
@@ -32,6 +34,8 @@ pub(crate) struct Host {
     retries: watch::Sender<u64>,
     /// Changes with the belief.
     belief: watch::Sender<Belief>,
+    /// Grows whenever the versions of a server of the pool go back.
+    rewound: watch::Sender<u64>,
 }
 
 struct HostState {
@@ -45,6 +49,22 @@ struct HostState {
     turns: [Instant; 2],
     /// When a success last made the others try again.
     sign: Option<Instant>,
+    /// The last time that the server's versions went back.
+    rewind: Option<(Instant, Rewind)>,
+    rewinds: u64,
+}
+
+/// A server's versions went back: it was restored from a backup, or replaced by another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rewind {
+    /// When that was noticed.
+    pub at: SystemTime,
+    /// The newest version that was known.
+    pub known: u64,
+    /// The version that was found.
+    pub found: u64,
+    /// How often it has happened so far.
+    pub count: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +77,20 @@ enum Belief {
 
 impl Default for Host {
     fn default() -> Self {
+        let turns = [Instant::now(); 2];
         let state =
-            HostState { probing: false, refused: false, looking: false, turns: [Instant::now(); 2], sign: None };
-        Self { state: Mutex::new(state), retries: watch::Sender::new(0), belief: watch::Sender::new(Belief::Answers) }
+            HostState { probing: false, refused: false, looking: false, turns, sign: None, rewind: None, rewinds: 0 };
+        let (retries, belief) = (watch::Sender::new(0), watch::Sender::new(Belief::Answers));
+        Self { state: Mutex::new(state), retries, belief, rewound: watch::Sender::new(0) }
     }
 }
 
 impl Host {
+    /// A server of a pool, which is told if versions go back.
+    pub(super) fn of_pool(rewound: watch::Sender<u64>) -> Self {
+        Self { rewound, ..Self::default() }
+    }
+
     /// Lets a request pass, unless the server is away: then the problem is returned.
     pub(super) async fn admit(&self) -> Result<(), Arc<str>> {
         let mut belief = self.belief.subscribe();
@@ -161,6 +188,30 @@ impl Host {
             drop(state);
             self.signal_retry();
         }
+    }
+
+    /// A watch found the server's versions below what it knew. Said once, however many watches find it.
+    pub(crate) fn went_back(&self, url: &str, known: u64, found: u64) {
+        let mut state = self.state.lock();
+        if state.rewind.is_some_and(|(noticed, _)| noticed.elapsed() < SAME_REWIND) {
+            return;
+        }
+        state.rewinds += 1;
+        let rewind = Rewind { at: SystemTime::now(), known, found, count: state.rewinds };
+        state.rewind = Some((Instant::now(), rewind));
+        drop(state);
+        tracing::warn!(
+            server = url,
+            known,
+            found,
+            "A server has gone back in time: it was restored from a backup or replaced, or a workspace has moved. Everything is listed again."
+        );
+        self.rewound.send_modify(|rewound| *rewound += 1);
+    }
+
+    /// The last time that the server's versions went back.
+    pub(crate) fn rewind(&self) -> Option<Rewind> {
+        self.state.lock().rewind.map(|(_, rewind)| rewind)
     }
 
     /// When the next of those that fail may try again, so that they are few together. Those that fail because of the server are

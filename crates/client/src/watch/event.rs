@@ -20,4 +20,12 @@ pub enum Event {
     Failing(Error),
     /// The outage is over.
     Recovered,
+    /// The server has gone back in time: it was restored from a backup, or replaced. What was reported before may be undone, and its
+    /// versions cannot be compared with those that come. A complete list has begun, or begins next.
+    WentBack {
+        /// The newest version that was known.
+        known: u64,
+        /// The server's version now.
+        found: u64,
+    },
 }

@@ -10,11 +10,13 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
+use super::clock::{Behind, VersionClock};
 use super::event::Event;
 use super::lines::Lines;
 use super::options::WatchOptions;
 use crate::client::Client;
 use crate::error::{Error, Status};
+use crate::lists::{ListOptions, Page};
 use crate::object::Object;
 use crate::resource::{Resource, push_query};
 use crate::transport::Host;
@@ -24,6 +26,10 @@ use crate::transport::Host;
 const PROBATION: Duration = Duration::from_secs(1);
 /// Over which time the watches of a server that is back spread their first requests.
 const SPREAD: Duration = Duration::from_millis(300);
+/// How large a page may be before it is asked for again with fewer objects.
+const LARGEST_PAGE: usize = 16 << 20;
+/// The same for a list in one piece, which is asked for page by page again.
+const LARGEST_WHOLE: usize = 2 * LARGEST_PAGE;
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -36,11 +42,14 @@ pub(super) struct Watch {
     step: WatchStep,
     /// Whether the server is still believed to know streaming lists.
     streaming: bool,
+    /// How many objects the next page is to have.
+    page_size: u32,
     /// Whether the next list is to come in one piece, because pages expired.
     unpaged: bool,
     /// Whether an outage was reported whose end was not.
     failing: bool,
     backoff: Backoff,
+    clock: VersionClock,
     /// How many bytes the list has so far, or its events since.
     taken: usize,
     /// The server, and what changes whenever something that failed may work now.
@@ -53,6 +62,8 @@ enum WatchStep {
     List,
     /// Get the next page of a list.
     NextPage { token: String },
+    /// See whether the server still knows a version, then watch from there.
+    Check { version: String },
     /// Watch from a version.
     Resume { version: String },
     /// Read events.
@@ -70,6 +81,8 @@ struct Reading {
     /// How long it may be silent.
     silence: Duration,
     delivered: bool,
+    /// Whether something came that is older than what came before.
+    behind: bool,
 }
 
 /// Why to wait.
@@ -96,8 +109,12 @@ impl Why {
 
 /// Why an open watch request cannot be read any further.
 enum End {
-    /// The server closed it, the connection broke, or it went silent.
+    /// The server closed it when its time was over.
+    InTime,
+    /// The server closed it early, the connection broke, or it went silent.
     Closed,
+    /// It was a list of a version that is below the one that is known.
+    Past,
     /// The server sent an error event.
     Error(Error),
     /// The server sent something else than an event.
@@ -115,12 +132,14 @@ impl Watch {
             client,
             resource,
             streaming: options.streaming_lists,
+            page_size: options.page_size,
             options,
             ready: VecDeque::new(),
             step: WatchStep::List,
             unpaged: false,
             failing: false,
             backoff: Backoff::default(),
+            clock: VersionClock::default(),
             taken: 0,
         }
     }
@@ -138,7 +157,8 @@ impl Watch {
             }
             // The future of `next` is only dropped together with the whole watch, so the step need not survive that.
             self.step = match std::mem::replace(&mut self.step, WatchStep::List) {
-                WatchStep::List if self.streaming => {
+                // A list in pages says first which version it has.
+                WatchStep::List if self.streaming && !self.clock.doubted => {
                     self.taken = 0;
                     self.open_list().await
                 }
@@ -148,6 +168,7 @@ impl Watch {
                     self.list_page(None).await
                 }
                 WatchStep::NextPage { token } => self.list_page(Some(&token)).await,
+                WatchStep::Check { version } => self.check(version).await,
                 WatchStep::Resume { version } => self.resume(version).await,
                 WatchStep::Read(reading) => self.read(reading).await,
                 WatchStep::Pause { until, why, then } => {
@@ -177,11 +198,13 @@ impl Watch {
     }
 
     async fn list_page(&mut self, token: Option<&str>) -> WatchStep {
-        let limit = (!self.unpaged).then_some(self.options.page_size);
-        let namespace = self.options.namespace.as_deref();
-        let page = self.client.list_page(&self.resource, namespace, &self.options.select, limit, token).await;
-        match page {
+        match self.page(token).await {
             Ok(page) => {
+                if token.is_none()
+                    && let Some(again) = self.compare(&page.resource_version)
+                {
+                    return again;
+                }
                 self.taken += page.bytes;
                 if self.taken > self.client.most() {
                     return self.too_large();
@@ -193,13 +216,83 @@ impl Watch {
                 self.unpaged = false;
                 self.taken = 0;
                 self.ready.push_back(Event::Synced);
+                self.clock.advance(&page.resource_version);
                 WatchStep::Resume { version: page.resource_version }
             }
             Err(error) if error.is_gone() && token.is_some() => {
                 self.unpaged = true;
                 WatchStep::List
             }
+            Err(Error::TooLarge { .. }) if self.unpaged => {
+                self.unpaged = false;
+                self.pause(WatchStep::List)
+            }
             Err(error) => self.fail(error, WatchStep::List),
+        }
+    }
+
+    /// A page, of fewer objects where they are large: a page is in memory as a whole.
+    async fn page(&mut self, token: Option<&str>) -> Result<Page, Error> {
+        let namespace = self.options.namespace.as_deref();
+        loop {
+            let limit = (!self.unpaged).then_some(self.page_size);
+            let most = match limit {
+                Some(1) => usize::MAX,
+                Some(_) => LARGEST_PAGE,
+                None => LARGEST_WHOLE,
+            };
+            let most = most.min(self.client.most());
+            let select = &self.options.select;
+            match self.client.list_page_within(&self.resource, namespace, select, (limit, most), token).await {
+                Err(Error::TooLarge { .. }) if limit.is_some() && most < self.client.most() => {
+                    self.page_size = (self.page_size / 8).max(1);
+                }
+                Ok(page) => {
+                    if page.bytes < LARGEST_PAGE / 4 {
+                        self.page_size = self.page_size.saturating_mul(2).min(self.options.page_size);
+                    }
+                    return Ok(page);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Compares the version of a new list with what was known. Returns what to do instead of taking it, if it is not to be believed yet.
+    fn compare(&mut self, version: &str) -> Option<WatchStep> {
+        let Some(Behind { known, found }) = self.clock.behind(version) else {
+            self.clock.doubted = false;
+            return None;
+        };
+        if !std::mem::replace(&mut self.clock.doubted, true) {
+            tracing::debug!(resource = %self.resource, known, found, "an old list, listing again");
+            return Some(self.pause(WatchStep::List));
+        }
+        self.clock.restart();
+        if let Some((host, _)) = &self.host {
+            host.went_back(self.client.url(), known, found);
+        }
+        self.ready.push_back(Event::WentBack { known, found });
+        None
+    }
+
+    /// Asks for as little as possible to learn the server's version: it would accept one of the future, and stay silent.
+    async fn check(&mut self, version: String) -> WatchStep {
+        if !self.clock.is_set() {
+            return WatchStep::Resume { version };
+        }
+        // Without labels the first object will do, however many do not match.
+        let select = ListOptions { label_selector: None, ..self.options.select.clone() };
+        let namespace = self.options.namespace.as_deref();
+        match self.client.list_page(&self.resource, namespace, &select, Some(1), None).await {
+            Ok(page) if self.clock.behind(&page.resource_version).is_none() => WatchStep::Resume { version },
+            Ok(_) => {
+                self.clock.doubted = true;
+                WatchStep::List
+            }
+            // Perhaps only those who name the labels are answered.
+            Err(error) if error.status().is_some_and(|status| matches!(status.code, 403 | 410)) => WatchStep::List,
+            Err(error) => self.fail(error, WatchStep::Check { version }),
         }
     }
 
@@ -222,7 +315,7 @@ impl Watch {
     async fn resume(&mut self, version: String) -> WatchStep {
         match self.open(Some(version.clone())).await {
             Ok(reading) => WatchStep::Read(reading),
-            Err(error) if is_lost(&error) => self.pause(WatchStep::List),
+            Err(error) if is_lost(&error) => self.lost(&error),
             Err(error) => self.fail(error, WatchStep::Resume { version }),
         }
     }
@@ -244,7 +337,7 @@ impl Watch {
         let answer = self.client.send(Method::GET, &path, None).await?;
         let silence = if version.is_none() { self.options.list_silence } else { timeout + self.options.grace };
         let lines = Lines::new(answer.into_body());
-        Ok(Box::new(Reading { lines, version, opened: Instant::now(), silence, delivered: false }))
+        Ok(Box::new(Reading { lines, version, opened: Instant::now(), silence, delivered: false, behind: false }))
     }
 
     async fn read(&mut self, mut reading: Box<Reading>) -> WatchStep {
@@ -253,6 +346,10 @@ impl Watch {
         let line = match tokio::time::timeout(silence, reading.lines.next()).await {
             Ok(Ok(Some(line))) => line,
             Ok(Ok(None)) => {
+                // A server that knows the version sends bookmarks now and then.
+                if reading.opened.elapsed() >= self.options.timeout && reading.delivered {
+                    return self.ended(*reading, End::InTime);
+                }
                 if reading.opened.elapsed() < self.options.timeout {
                     // A server that shuts down closes its watches first.
                     self.client.doubt();
@@ -292,7 +389,12 @@ impl Watch {
                 if on_probation {
                     self.recovered();
                 }
-                WatchStep::Read(reading)
+                match &reading.version {
+                    Some(version) if reading.behind && self.clock.may_check() => {
+                        WatchStep::Check { version: version.clone() }
+                    }
+                    _ => WatchStep::Read(reading),
+                }
             }
             Err(end) => self.ended(*reading, end),
         }
@@ -320,12 +422,18 @@ impl Watch {
                     serde_json::from_str(object.get()).map_err(|error| garbage(error.to_string()))?;
                 let ends_list = bookmark.metadata.annotations.unwrap_or_default().contains_key(INITIAL_EVENTS_END);
                 if ends_list && reading.version.is_none() {
+                    if self.clock.behind(&bookmark.metadata.resource_version).is_some() {
+                        // Its objects are not called complete, because they belong to another time.
+                        self.clock.doubted = true;
+                        return Err(End::Past);
+                    }
                     reading.silence = self.options.timeout.mul_f64(1.2) + self.options.grace;
                     reading.version = Some(String::new());
                     self.taken = 0;
                     self.ready.push_back(Event::Synced);
                 }
                 if let Some(version) = &mut reading.version {
+                    reading.behind |= !self.clock.advance(&bookmark.metadata.resource_version);
                     *version = bookmark.metadata.resource_version;
                 }
                 return Ok(());
@@ -344,6 +452,7 @@ impl Watch {
             }
         };
         if let Some(version) = &mut reading.version {
+            reading.behind |= !self.clock.advance(&object.resource_version);
             *version = object.resource_version.to_string();
         }
         match (&*r#type, &reading.version) {
@@ -357,25 +466,38 @@ impl Watch {
 
     /// Decides how to go on after an open watch request ended.
     fn ended(&mut self, reading: Reading, end: End) -> WatchStep {
-        let next = match reading.version {
-            Some(version) => WatchStep::Resume { version },
-            None => WatchStep::List,
+        let next = match (reading.version, &end) {
+            (Some(version), End::InTime) => WatchStep::Resume { version },
+            (Some(version), _) => WatchStep::Check { version },
+            (None, _) => WatchStep::List,
         };
         let in_trouble = self.backoff.is_raised();
         match end {
-            End::Error(error) if is_lost(&error) => self.pause(WatchStep::List),
+            End::Past => WatchStep::List,
+            End::Error(error) if is_lost(&error) => self.lost(&error),
             // Servers that shut down, or lose the server behind them, end watches like this; the version is still good.
             End::Error(error) if !in_trouble => self.fail(error, next),
             // It may be the version that the server cannot cope with.
             End::Error(error) | End::Garbage(error) => self.fail(error, WatchStep::List),
-            End::Closed if reading.delivered || reading.opened.elapsed() >= PROBATION => next,
+            End::InTime | End::Closed if reading.delivered || reading.opened.elapsed() >= PROBATION => next,
             // Not worth reporting, but a server that hangs up at once must not be asked again without a pause.
-            End::Closed => self.pause(next),
+            End::InTime | End::Closed => self.pause(next),
         }
+    }
+
+    /// The version to resume at is of no use.
+    fn lost(&mut self, error: &Error) -> WatchStep {
+        self.clock.doubted |= !error.is_gone();
+        self.pause(WatchStep::List)
     }
 
     /// Reports an outage once, and pauses.
     fn fail(&mut self, error: Error, then: WatchStep) -> WatchStep {
+        let then = match then {
+            // While it was away it may have been restored, and may have passed our version on another way since then.
+            WatchStep::Check { .. } | WatchStep::Resume { .. } if was_away(&error) => WatchStep::List,
+            then => then,
+        };
         let (wish, why) = (error.retry_after(), Why::of(&error));
         let pause = if error.is_not_found() { self.backoff.next_unserved(wish) } else { self.backoff.next(wish) };
         tracing::debug!(resource = %self.resource, %error, ?pause, "watch fails");
@@ -404,6 +526,14 @@ impl Watch {
 /// Whether the server does not know streaming lists, as opposed to not serving the kind at all.
 fn refuses_streaming(error: &Error) -> bool {
     error.status().is_some_and(|status| matches!(status.code, 400 | 405 | 406 | 422 | 501))
+}
+
+/// Whether the server could not be reached: there was no answer, or only one of a proxy before it.
+fn was_away(error: &Error) -> bool {
+    match error {
+        Error::Transport { .. } => true,
+        error => error.status().is_some_and(|status| matches!(status.code, 502 | 503)),
+    }
 }
 
 /// Whether the version to resume at is of no use: too old, or newer than the server's after a restored backup.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::ListOptions;
+use crate::lists::ListOptions;
 
 /// What to watch, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

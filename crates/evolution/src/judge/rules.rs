@@ -1,5 +1,6 @@
 //! CEL rules, and conditions: allOf, anyOf, oneOf, not.
 
+use carrick_cel::{Rule, Schema};
 use serde_json::Value;
 
 use super::finding::Finding;
@@ -27,7 +28,6 @@ fn entries(schema: &Value) -> Vec<((&str, bool), &Value)> {
 
 fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
     let (before, after) = (entries(old), entries(new));
-    let retyped = types_changed(old, new);
     for (key, rule) in &after {
         let words = || rule["message"].as_str().unwrap_or(key.0).to_owned();
         match before.iter().find(|(known, _)| known == key) {
@@ -39,7 +39,7 @@ fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
                 };
                 findings.push(Finding::new(at, Tightening, reason).of(RULES));
             }
-            Some(_) if retyped => {
+            Some(_) if reads_changed(rule, (old, new), at) => {
                 let reason = format!("a rule looks at values whose type or format changes: {}", words());
                 findings.push(Finding::new(at, Tightening, reason));
             }
@@ -55,21 +55,47 @@ fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether rules see values of the old schema with another type under the new one.
-fn types_changed(old: &Value, new: &Value) -> bool {
+/// Whether a rule sees values of the old schema with another type under the new one. What it does not read does not matter to it.
+fn reads_changed(rule: &Value, (old, new): (&Value, &Value), at: &[Step]) -> bool {
+    if !types_changed(old, new) {
+        return false;
+    }
+    let schema = if at.is_empty() { Schema::root(old) } else { Schema::node(old) };
+    let Ok(rule) = Rule::compile_typed(rule, &schema) else { return true };
+    rule.reads().iter().any(|read| {
+        let (mut before, mut after) = (old, new);
+        for name in &read.path {
+            // Only what can have fields has fields to look into.
+            if node_type(before) != node_type(after) {
+                return true;
+            }
+            match (before["properties"].get(&**name), after["properties"].get(&**name)) {
+                (Some(old), Some(new)) => (before, after) = (old, new),
+                (None, None) => return types_changed(before, after),
+                _ => return true,
+            }
+        }
+        !read.presence_only && types_changed(before, after)
+    })
+}
+
+/// What CEL makes of a node itself, whatever is below it.
+fn node_type(schema: &Value) -> (Kind, String, Value, bool, bool) {
     // The formats that are types of their own in CEL.
-    let typed = |schema: &Value| match schema["format"].as_str() {
+    let format = match schema["format"].as_str() {
         Some(format @ ("date" | "date-time" | "datetime" | "duration" | "byte")) => format.to_owned(),
         _ => String::new(),
     };
-    let own = |schema: &Value| {
-        let list = schema["x-kubernetes-list-type"].clone();
-        (Kind::of(schema), typed(schema), list, node::keeps_unknown(schema), node::flag(schema, "nullable"))
-    };
+    let list = schema["x-kubernetes-list-type"].clone();
+    (Kind::of(schema), format, list, node::keeps_unknown(schema), node::flag(schema, "nullable"))
+}
+
+/// Whether values of the old schema have another type under the new one.
+fn types_changed(old: &Value, new: &Value) -> bool {
     if old == new {
         return false;
     }
-    if own(old) != own(new) {
+    if node_type(old) != node_type(new) {
         return true;
     }
     let properties = old["properties"].as_object().into_iter().flatten();
@@ -125,5 +151,41 @@ fn conditions(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>
         (_, None) => findings.push(Finding::new(at, Compatible, "not goes away")),
         (None, Some(_)) => findings.push(Finding::new(at, Tightening, "not is new").of(&["not"])),
         _ => findings.push(Finding::new(at, Tightening, "not excludes something else").of(&["not"])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_concerned_by_the_types_of_what_it_reads_only() {
+        let schema = |size: Value, other: Value, rule: &str| {
+            json!({
+                "type": "object",
+                "x-kubernetes-validations": [{ "rule": rule, "optionalOldSelf": true, "message": "m" }],
+                "properties": { "spec": { "type": "object", "properties": { "size": size, "other": other } } },
+            })
+        };
+        let (integer, text) = (json!({ "type": "integer" }), json!({ "type": "string" }));
+        let loose = json!({ "x-kubernetes-int-or-string": true });
+        let guarded = "(self.spec.size > 1) || (oldSelf.hasValue() && self.spec.size == oldSelf.value().spec.size)";
+        let found = |rule: &str, size: &Value, other: &Value| {
+            let before = schema(integer.clone(), text.clone(), rule);
+            rules_of(&before, &schema(size.clone(), other.clone(), rule))
+        };
+        assert_eq!(found(guarded, &integer, &loose), Vec::<String>::new());
+        assert_eq!(found("has(self.spec.other)", &integer, &loose), Vec::<String>::new());
+        let told = "a rule looks at values whose type or format changes: m";
+        assert_eq!(found(guarded, &loose, &text), [told]);
+        assert_eq!(found("self.spec == self.spec", &integer, &loose), [told]);
+    }
+
+    fn rules_of(old: &Value, new: &Value) -> Vec<String> {
+        let mut findings = Vec::new();
+        rules(old, new, &[], &mut findings);
+        findings.into_iter().map(|finding| finding.reason).collect()
     }
 }

@@ -78,6 +78,8 @@ impl Cache {
                 tracing::warn!(what = self.what, %error, "A watch does not work, trying again until it does.");
                 state.problem = Some(error.to_string());
             }
+            // The list that follows replaces everything.
+            Event::WentBack { .. } => return,
             Event::Recovered => {
                 tracing::info!(what = self.what, "The watch works again.");
                 state.problem = None;

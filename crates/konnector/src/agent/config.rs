@@ -17,6 +17,8 @@ pub struct KonnectorConfig {
     pub export: Option<String>,
     /// How often contracts are looked at if nothing happens.
     pub polling: Duration,
+    /// The namespace that it runs in, if that is known: nothing of it goes to a provider.
+    pub namespace: Option<String>,
 }
 
 /// The Lease.

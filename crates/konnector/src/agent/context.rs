@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrick_bind_api::claims::Guarded;
 use carrick_bind_api::heartbeat::HeartbeatWatch;
-use carrick_bind_api::v1alpha2::{ClusterBindingStatus, SecretKeyReference};
+use carrick_bind_api::v1alpha2::{
+    ApiServiceBinding, ApiServiceBindingBundle, ClusterBindingStatus, SecretKeyReference,
+};
 use parking_lot::Mutex;
 
 use super::local::Local;
@@ -22,6 +25,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// How often contracts are looked at if nothing happens.
     pub polling: Duration,
+    /// The namespace that this process runs in, if that is known.
+    pub namespace: Option<String>,
     /// The uid of the own cluster, if it may be known.
     pub cluster_uid: Option<String>,
     /// By uid of their ClusterBindings.
@@ -37,9 +42,29 @@ struct ContractHeartbeats {
 
 impl Context {
     /// A context for a cluster.
-    pub fn new(local: Arc<Local>, metrics: Arc<Metrics>, polling: Duration, cluster_uid: Option<String>) -> Self {
+    pub fn new(
+        local: Arc<Local>,
+        metrics: Arc<Metrics>,
+        polling: Duration,
+        namespace: Option<String>,
+        cluster_uid: Option<String>,
+    ) -> Self {
         let writer = Writer::new(local.client.clone(), "consumer", Arc::clone(&metrics));
-        Self { local, writer, metrics, polling, cluster_uid, heartbeats: Mutex::default() }
+        Self { local, writer, metrics, polling, namespace, cluster_uid, heartbeats: Mutex::default() }
+    }
+
+    /// What goes to no provider, whatever it claims.
+    pub fn guarded(&self) -> Guarded {
+        let namespaces = self.namespace.iter().cloned().collect();
+        // Workspaces that are consumers have no kubeconfigs of ours.
+        if self.local.export.is_some() {
+            return Guarded { namespaces, ..Guarded::default() };
+        }
+        let bindings = self.local.bindings.all::<ApiServiceBinding>();
+        let bundles = self.local.bundles.all::<ApiServiceBindingBundle>();
+        let named = bindings.iter().map(|binding| &binding.spec.kubeconfig_secret_ref);
+        let named = named.chain(bundles.iter().map(|bundle| &bundle.spec.kubeconfig_secret_ref));
+        Guarded { namespaces, kubeconfigs: named.map(|at| (at.namespace.clone(), at.name.clone())).collect() }
     }
 
     /// Whether this kubeconfig sends the heartbeats of a contract: the first one that asks does.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrick_bind_api::carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_bind_api::carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_bind_api::carrick_kcp::kinds::{API_EXPORT_ENDPOINT_SLICE, API_EXPORT_V2, API_RESOURCE_SCHEMA};
-use carrick_bind_api::v1alpha2::ApiServiceBinding;
+use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 use carrick_client::watch::WatchOptions;
 use carrick_client::{Client, Error};
 use parking_lot::Mutex;
@@ -33,6 +33,8 @@ pub struct Export {
     schemas: Arc<Cache>,
     /// Schemas that were needed as a whole, by name. They never change.
     whole: Mutex<BTreeMap<String, Arc<Value>>>,
+    /// Claims of others that were warned of.
+    narrow: Mutex<Vec<String>>,
 }
 
 impl Export {
@@ -54,6 +56,7 @@ impl Export {
             offered,
             schemas,
             whole: Mutex::default(),
+            narrow: Mutex::default(),
         });
         tokio::spawn(Arc::clone(&this).follow_export(bell.clone(), stop.clone()));
         this
@@ -183,7 +186,7 @@ impl Export {
                 return Err(format!("APIResourceSchema {name} belongs to somebody else; delete it if nobody needs it"));
             }
         }
-        match export::with_schema(&self.seen()?, name) {
+        match export::with_schema(&self.seen()?, name)? {
             Some(export) => self.write(writer, &export).await.map_err(|error| error.to_string()),
             None => Ok(()),
         }
@@ -207,9 +210,25 @@ impl Export {
     }
 
     /// Claims what the bindings of this workspace need.
-    pub async fn claim(&self, writer: &Writer, bindings: &[ApiServiceBinding]) -> Result<(), String> {
-        let export = self.seen()?;
-        match export::with_claims(&export, &export::wanted_claims(bindings)) {
+    pub async fn claim(
+        &self,
+        writer: &Writer,
+        bindings: &[ApiServiceBinding],
+        bundles: &[ApiServiceBindingBundle],
+    ) -> Result<(), String> {
+        let (export, wanted) = (self.seen()?, export::wanted_claims(bindings, bundles));
+        let narrow = export::narrow_claims(&export, &wanted);
+        if *self.narrow.lock() != narrow {
+            if !narrow.is_empty() {
+                tracing::warn!(
+                    apiexport = export.metadata.name,
+                    claims = narrow.join(", "),
+                    "Claims that others have made in the APIExport do not allow what providers need; remove them, or add verbs."
+                );
+            }
+            *self.narrow.lock() = narrow;
+        }
+        match export::with_claims(&export, &wanted) {
             Some(export) => self.write(writer, &export).await.map_err(|error| error.to_string()),
             None => Ok(()),
         }

@@ -4,7 +4,7 @@ mod told;
 
 use std::collections::BTreeMap;
 
-use carrick_bind_api::claims::Claim;
+use carrick_bind_api::claims::{Accepted, Claim, described, mark};
 use carrick_bind_api::conditions::{
     self, CONNECTED, Condition, EXISTING_OBJECTS, HEARTBEATING, INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM,
     SCHEMA_IN_SYNC, SECRET_VALID,
@@ -41,6 +41,8 @@ pub struct BindingView<'a> {
     pub heartbeat: Option<&'a Result<(), BindingProblem>>,
     /// What becomes of objects that the provider had before, or why nobody knows.
     pub existing: &'a Result<Existing, ExistingError>,
+    /// The claims that somebody here has accepted.
+    pub accepted: &'a Accepted,
     /// What is known of its objects.
     pub objects: Option<ObjectsView<'a>>,
     /// Whether its objects were let go, and none is held for the provider any more.
@@ -191,8 +193,9 @@ fn objects(view: &BindingView<'_>, conditions: &mut Vec<Condition>) {
     if let Some(read) = read {
         conditions::set(conditions, read, view.now);
     }
-    // A claim that makes no sense is worse than one whose objects are in the way.
-    let invalid = conditions::find(conditions, PERMISSION_CLAIM).is_some_and(|it| it.reason == INVALID_CLAIM);
+    // A claim that makes no sense, or waits, is worse than one whose objects are in the way.
+    let invalid =
+        conditions::find(conditions, PERMISSION_CLAIM).is_some_and(|it| OF_CLAIMS.contains(&it.reason.as_str()));
     match objects.conflicts {
         [] if invalid => {}
         [] => conditions::remove(conditions, PERMISSION_CLAIM),
@@ -211,8 +214,8 @@ fn objects(view: &BindingView<'_>, conditions: &mut Vec<Condition>) {
     }
 }
 
-/// The reason of a claim that cannot be followed.
-const INVALID_CLAIM: &str = "InvalidPermissionClaim";
+/// The reasons of a claim that is not followed.
+const OF_CLAIMS: [&str; 2] = ["InvalidPermissionClaim", "ClaimsNotAccepted"];
 
 /// Sets `Ready`. One object that somebody has got wrong does not make a binding unusable for the others.
 fn summarize(conditions: &mut Vec<Condition>, now: Timestamp) {
@@ -333,7 +336,8 @@ impl<'a> Pass<'a, '_> {
     /// A BoundSchema with the CRD and the sync that it stands for, or why it cannot be used.
     fn read(&self, name: &str) -> Result<(&'a BoundSchema, Value, BoundApi), String> {
         let found = self.schemas.get(name).ok_or("it does not exist")?;
-        let wanted = schema::crd(found, self.view.binding).map_err(|error| error.to_string())?;
+        let wanted =
+            schema::crd(found, self.view.binding, self.view.crds.get(name)).map_err(|error| error.to_string())?;
         let api = SyncedApi::of(&found.spec).map_err(|error| error.to_string())?;
         let mapping = KeyMapping::of_schema(found, self.export.isolation(), self.contract);
         let mapping = mapping.map_err(|error| error.to_string())?;
@@ -341,8 +345,13 @@ impl<'a> Pass<'a, '_> {
     }
 
     fn claims(&mut self, sync: &mut Sync) {
-        let mut problem = None;
-        for claim in &self.export.spec.permission_claims {
+        let (mut problem, mut waiting) = (None, Vec::new());
+        let claims = &self.export.spec.permission_claims;
+        for claim in claims {
+            if !self.view.accepted.accepts(claim) {
+                waiting.push(described(claim));
+                continue;
+            }
             let resource = claim.resource.clone();
             let invalid = |problem: String| BindingProblem::ClaimInvalid { resource, problem };
             match Claim::compile(claim, self.export) {
@@ -357,12 +366,20 @@ impl<'a> Pass<'a, '_> {
                 }
             }
         }
+        if !waiting.is_empty() {
+            let marks: Vec<String> = claims.iter().map(mark).collect();
+            problem = Some(BindingProblem::ClaimsNotAccepted {
+                claims: waiting.join("; "),
+                binding: self.view.binding.metadata.name.clone(),
+                marks: marks.join(","),
+            });
+        }
         let conditions = &mut self.status.conditions;
         if let Some(problem) = problem {
             conditions::set(conditions, problem.condition(), self.view.now);
         } else {
             // Objects that are in the way are told elsewhere.
-            conditions.retain(|it| it.type_ != PERMISSION_CLAIM || it.reason != INVALID_CLAIM);
+            conditions.retain(|it| it.type_ != PERMISSION_CLAIM || !OF_CLAIMS.contains(&it.reason.as_str()));
         }
     }
 }

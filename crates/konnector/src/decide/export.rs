@@ -13,13 +13,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use carrick_bind_api::carrick_kcp::apis::split_schema_name;
-use carrick_bind_api::carrick_kcp::apis::v1alpha2::{ApiExport, PermissionClaim, ResourceSchema};
+use carrick_bind_api::carrick_kcp::apis::v1alpha2::{ApiExport, PermissionClaim};
 use carrick_bind_api::carrick_kcp::hash::b36s224;
 use carrick_bind_api::carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use carrick_bind_api::claims::CLAIMABLE;
 use carrick_bind_api::names::{SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
-use carrick_bind_api::v1alpha2::ApiServiceBinding;
+use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 use serde_json::{Value, json};
+
+use super::accepted;
 
 /// Annotation of an APIExport (ours): the claims that konnectors have added to it, as names of core resources.
 pub const CLAIMS_ANNOTATION: &str = "kube-bind.io/claims";
@@ -99,16 +101,18 @@ pub fn listed<'a>(export: &'a ApiExport, crd: &str) -> Option<&'a str> {
     entry.map(|entry| entry.schema.as_str())
 }
 
-/// The export with a schema in its list, in place of an older one for the same API; none if it lists it already.
-pub fn with_schema(export: &ApiExport, schema: &str) -> Option<ApiExport> {
-    let new = ResourceSchema::of(schema);
+/// The export with a schema in its list, in place of an older one for the same API; none if it lists it already. What somebody else serves
+/// from a virtual workspace is not replaced: an error then.
+pub fn with_schema(export: &ApiExport, schema: &str) -> Result<Option<ApiExport>, String> {
     let mut changed = export.clone();
-    match changed.spec.resources.iter_mut().find(|entry| entry.group == new.group && entry.name == new.name) {
-        Some(entry) if entry.schema == schema => return None,
-        Some(entry) => schema.clone_into(&mut entry.schema),
-        None => changed.spec.resources.push(new),
+    if !changed.offer(schema) {
+        let name = &export.metadata.name;
+        let api = crd_name(schema).unwrap_or_default();
+        return Err(format!(
+            "APIExport {name} offers {api} from a virtual workspace of somebody else; remove that entry"
+        ));
     }
-    Some(changed)
+    Ok((changed != *export).then_some(changed))
 }
 
 /// The export without the APIs of these CRDs, as far as these schemas are listed for them; none if nothing changes.
@@ -127,6 +131,7 @@ pub fn crd_name(schema: &str) -> Option<String> {
 /// The claims that an export needs for its bindings: namespaces, and what providers claim.
 pub fn wanted_claims<'a>(
     bindings: impl IntoIterator<Item = &'a ApiServiceBinding>,
+    bundles: &[ApiServiceBindingBundle],
 ) -> BTreeMap<String, &'static [&'static str]> {
     let mut wanted: BTreeMap<String, &'static [&'static str]> = BTreeMap::new();
     for binding in bindings {
@@ -134,7 +139,8 @@ pub fn wanted_claims<'a>(
             continue;
         }
         wanted.insert("namespaces".to_owned(), &READ);
-        for claim in &binding.status.permission_claims {
+        let accepted = accepted::of_binding(binding, bundles);
+        for claim in binding.status.permission_claims.iter().filter(|claim| accepted.accepts(claim)) {
             if CLAIMABLE.iter().any(|it| it.group == claim.group && it.resource == claim.resource) {
                 wanted.insert(claim.resource.clone(), &ALL);
             }
@@ -143,21 +149,35 @@ pub fn wanted_claims<'a>(
     wanted
 }
 
-/// The export with these claims on core resources, and without those of ours that nobody needs any more; none if nothing changes.
+/// Claims of others that do not allow what is needed.
+pub fn narrow_claims(export: &ApiExport, wanted: &BTreeMap<String, &'static [&'static str]>) -> Vec<String> {
+    let enough = |claim: &PermissionClaim| {
+        wanted.get(&claim.resource).is_none_or(|verbs| verbs.iter().all(|verb| claim.allows(verb)))
+    };
+    let claims = export.spec.permission_claims.iter().filter(|claim| is_core(claim) && !enough(claim));
+    claims.map(|claim| claim.resource.clone()).collect()
+}
+
+/// The export with these claims on core resources, and without those of ours that nobody needs any more; none if nothing changes. Claims that
+/// others have made stay as they are.
 pub fn with_claims(export: &ApiExport, wanted: &BTreeMap<String, &'static [&'static str]>) -> Option<ApiExport> {
     let noted = export.metadata.annotation(CLAIMS_ANNOTATION).unwrap_or_default();
     let mut ours: BTreeSet<String> = noted.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let mut changed = export.clone();
-    let claims = &mut changed.spec.permission_claims;
-    claims.retain(|claim| !is_core(claim) || wanted.contains_key(&claim.resource) || !ours.contains(&claim.resource));
+    changed
+        .drop_claims(|claim| is_core(claim) && !wanted.contains_key(&claim.resource) && ours.contains(&claim.resource));
     ours.retain(|name| wanted.contains_key(name));
     for (resource, verbs) in wanted {
+        let claims = &mut changed.spec.permission_claims;
         if let Some(claim) = claims.iter_mut().find(|claim| is_core(claim) && claim.resource == *resource) {
+            if !ours.contains(resource) {
+                continue;
+            }
             let missing: Vec<String> =
                 verbs.iter().filter(|verb| !claim.allows(verb)).map(|verb| (*verb).to_owned()).collect();
             claim.verbs.extend(missing);
         } else {
-            claims.push(PermissionClaim::new("", resource.as_str(), verbs));
+            changed.claim(PermissionClaim::new("", resource.as_str(), verbs));
             ours.insert(resource.clone());
         }
     }
@@ -177,6 +197,7 @@ fn is_core(claim: &PermissionClaim) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carrick_bind_api::carrick_kcp::apis::v1alpha2::ResourceSchema;
     use carrick_bind_api::schema::{self, CrdPlan};
     use carrick_bind_api::v1alpha2::{
         BoundSchemaReference, InformerScope, Isolation, PermissionClaim as Claimed, Selector,
@@ -193,7 +214,7 @@ mod tests {
             "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {field: {"type": "string"}}}}}]}});
         let bound = schema::from_crd(&crd, InformerScope::Cluster, &Isolation::Prefixed).unwrap();
-        schema::crd(&bound, &binding()).unwrap()
+        schema::crd(&bound, &binding(), None).unwrap()
     }
 
     #[test]
@@ -221,25 +242,26 @@ mod tests {
         export.spec.resources.push(ResourceSchema::of("v1.cows.farm.io"));
         export.spec.permission_claims.push(PermissionClaim::new("", "configmaps", &["get"]));
         let name = schema_of(&wanted("a"))["metadata"]["name"].as_str().unwrap().to_owned();
-        let export = with_schema(&export, &name).unwrap();
-        assert_eq!(with_schema(&export, &name), None);
+        let export = with_schema(&export, &name).unwrap().unwrap();
+        assert_eq!(with_schema(&export, &name), Ok(None));
         assert_eq!(listed(&export, "sheriffs.wild.io"), Some(name.as_str()));
         let newer = schema_of(&wanted("b"))["metadata"]["name"].as_str().unwrap().to_owned();
-        let export = with_schema(&export, &newer).unwrap();
+        let export = with_schema(&export, &newer).unwrap().unwrap();
         assert_eq!(export.spec.resources.len(), 2);
 
         let mut binding = binding();
-        assert_eq!(wanted_claims([&binding]).len(), 0, "nothing is bound yet");
+        assert_eq!(wanted_claims([&binding], &[]).len(), 0, "nothing is bound yet");
         binding.status.bound_schemas = vec![BoundSchemaReference::new("wild.io", "sheriffs")];
         binding.status.permission_claims =
             ["secrets", "configmaps", "pods"].map(|resource| Claimed::new("", resource, Selector::default())).to_vec();
-        let claims = wanted_claims([&binding]);
+        let claims = wanted_claims([&binding], &[]);
         let export = with_claims(&export, &claims).unwrap();
         let named = |export: &ApiExport| {
             export.spec.permission_claims.iter().map(|claim| claim.resource.clone()).collect::<Vec<_>>()
         };
         assert_eq!(named(&export), ["configmaps", "namespaces", "secrets"]);
-        assert_eq!(export.spec.permission_claims[0].verbs.len(), 7, "more verbs than somebody else needs");
+        assert_eq!(export.spec.permission_claims[0].verbs, ["get"], "somebody else's decision");
+        assert_eq!(narrow_claims(&export, &claims), ["configmaps"]);
         assert_eq!(with_claims(&export, &claims), None);
         let export = with_claims(&export, &BTreeMap::new()).unwrap();
         assert_eq!(named(&export), ["configmaps"], "somebody else's stays");

@@ -3,11 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
-use carrick_bind_api::names::{OWNER_LABEL, Owner, is_system_namespace};
+use carrick_bind_api::copies::{annotation, labelled_owner};
+use carrick_bind_api::names::{CONTRACT_ANNOTATION, OWNER_LABEL, Owner, PROVIDER_WRITES_LABEL, is_system_namespace};
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use serde_json::{Value, json};
 
 use super::Seen;
+
+/// Whether a namespace of the consumer lets the provider of a contract write claimed objects into it: somebody here has labelled it, or it was made
+/// for that provider.
+pub fn allows_writes(namespace: &Value, contract: &str) -> bool {
+    let label = namespace["metadata"]["labels"][PROVIDER_WRITES_LABEL].as_str();
+    let is_made_for = || annotation(namespace, CONTRACT_ANNOTATION).is_none_or(|it| it == contract);
+    label.is_some_and(|it| it == "true" || it == contract)
+        || labelled_owner(namespace) == Some(Owner::Provider) && is_made_for()
+}
 
 /// What namespaces are decided on.
 #[derive(Clone, Debug)]
@@ -18,6 +28,8 @@ pub struct NamespacesView<'a> {
     pub here: Seen<&'a BTreeMap<String, ObjectMeta>>,
     /// The namespaces in which the consumer has objects that have to travel.
     pub needed: &'a BTreeSet<String>,
+    /// The contract.
+    pub contract: &'a str,
 }
 
 /// What to do about namespaces.
@@ -48,7 +60,8 @@ pub fn decide(view: &NamespacesView<'_>) -> NamespacesPlan {
             (None, Owner::Provider) if is_system_namespace(name) => plan.refused.push(name.clone()),
             (None, Owner::Provider) => plan.create.push(json!({
                 "apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": name, "labels": {OWNER_LABEL: Owner::Provider.label()}},
+                "metadata": {"name": name, "labels": {OWNER_LABEL: Owner::Provider.label()},
+                    "annotations": {CONTRACT_ANNOTATION: view.contract}},
             })),
         }
     }
@@ -81,10 +94,16 @@ mod tests {
     #[test]
     fn what_is_needed_is_asked_for_once() {
         let (here, needed) = (here(&["a", "b"]), needed(&["a", "b", "gone"]));
-        let plan = decide(&NamespacesView { assigned: &[], here: Seen::Present(&here), needed: &needed });
+        let plan =
+            decide(&NamespacesView { assigned: &[], here: Seen::Present(&here), needed: &needed, contract: "c-1" });
         assert_eq!(plan, NamespacesPlan { ask_for: vec!["a".to_owned(), "b".to_owned()], ..NamespacesPlan::default() });
         let assigned = [assigned("a", None), assigned("b", None)];
-        let plan = decide(&NamespacesView { assigned: &assigned, here: Seen::Present(&here), needed: &needed });
+        let plan = decide(&NamespacesView {
+            assigned: &assigned,
+            here: Seen::Present(&here),
+            needed: &needed,
+            contract: "c-1",
+        });
         assert_eq!(plan, NamespacesPlan::default());
     }
 
@@ -92,7 +111,7 @@ mod tests {
     fn a_namespace_is_given_up_only_if_it_is_certain_to_be_gone() {
         let assigned = [assigned("a", None), assigned("b", Some(Owner::Consumer)), assigned("used", None)];
         let (nothing, needed) = (here(&[]), needed(&["used"]));
-        let view = |here| NamespacesView { assigned: &assigned, here, needed: &needed };
+        let view = |here| NamespacesView { assigned: &assigned, here, needed: &needed, contract: "c-1" };
         for unknown in [Seen::Unknown("timeout".to_owned()), Seen::Absent] {
             assert_eq!(decide(&view(unknown)), NamespacesPlan::default());
         }
@@ -104,16 +123,41 @@ mod tests {
     fn providers_get_namespaces_but_none_of_the_system() {
         let assigned = ["wild-west", "kube-system", "kube-bind"].map(|name| assigned(name, Some(Owner::Provider)));
         let (nothing, needed) = (here(&[]), needed(&[]));
-        let plan = decide(&NamespacesView { assigned: &assigned, here: Seen::Present(&nothing), needed: &needed });
+        let plan = decide(&NamespacesView {
+            assigned: &assigned,
+            here: Seen::Present(&nothing),
+            needed: &needed,
+            contract: "c-1",
+        });
         assert_eq!(plan.refused, ["kube-system", "kube-bind"]);
         assert_eq!(
             plan.create,
             [json!({"apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": "wild-west", "labels": {"kube-bind.io/owner": "provider"}}})]
+                "metadata": {"name": "wild-west", "labels": {"kube-bind.io/owner": "provider"},
+                    "annotations": {"kube-bind.io/cluster-namespace": "c-1"}}})]
         );
         assert!(plan.give_up.is_empty());
         let there = here(&["wild-west", "kube-system", "kube-bind"]);
-        let plan = decide(&NamespacesView { assigned: &assigned, here: Seen::Present(&there), needed: &needed });
+        let plan = decide(&NamespacesView {
+            assigned: &assigned,
+            here: Seen::Present(&there),
+            needed: &needed,
+            contract: "c-1",
+        });
         assert_eq!(plan, NamespacesPlan::default());
+    }
+
+    #[test]
+    fn a_namespace_is_open_to_whom_its_label_names_and_to_whom_it_was_made_for() {
+        let open = |metadata: Value| allows_writes(&json!({"metadata": metadata}), "c-1");
+        assert!(!open(json!({"name": "argocd"})));
+        for (value, is_open) in [("true", true), ("c-1", true), ("c-2", false), ("false", false)] {
+            assert_eq!(open(json!({"labels": {"kube-bind.io/provider-writes": value}})), is_open, "{value}");
+        }
+        let made = json!({"kube-bind.io/owner": "provider"});
+        assert!(open(json!({"labels": made})), "kube-bind's konnector does not say for whom");
+        let for_whom =
+            |contract: &str| json!({"labels": made, "annotations": {"kube-bind.io/cluster-namespace": contract}});
+        assert!(open(for_whom("c-1")) && !open(for_whom("c-2")));
     }
 }

@@ -3,9 +3,10 @@
 //! The base role lets it read bindings, make CRDs and keep its Lease. What it does beyond that follows from bindings, so each binding has a role of
 //! its own, made from its status: the objects of its APIs, its CRDs by name, what its provider claims, and the Secret with its kubeconfig.
 
+use carrick_bind_api::claims::{Accepted, described, mark};
 use carrick_bind_api::existing::Existing;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE, GROUP};
-use carrick_bind_api::names::{KONNECTOR_NAMESPACE, bound_schema_name};
+use carrick_bind_api::names::{ACCEPTED_CLAIMS_ANNOTATION, KONNECTOR_NAMESPACE, bound_schema_name};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, SecretKeyReference};
 use serde_json::{Value, json};
 
@@ -62,7 +63,12 @@ pub fn base(subject: &Subject) -> Vec<Value> {
 }
 
 /// What the konnector needs for one binding, as far as its status says what is bound.
-pub fn of_binding(binding: &ApiServiceBinding, existing: Existing, subject: &Subject) -> Vec<Value> {
+pub fn of_binding(
+    binding: &ApiServiceBinding,
+    existing: Existing,
+    accepted: &Accepted,
+    subject: &Subject,
+) -> Vec<Value> {
     let name = format!("{BASE}-{}", binding.metadata.name);
     let mut rules = Vec::new();
     let mut crds = Vec::new();
@@ -81,13 +87,35 @@ pub fn of_binding(binding: &ApiServiceBinding, existing: Existing, subject: &Sub
         rules.push(json!({"apiGroups": [APIEXTENSIONS], "resources": [CRDS], "resourceNames": crds,
             "verbs": ["update", "patch", "delete"]}));
     }
-    for claim in &binding.status.permission_claims {
+    for claim in binding.status.permission_claims.iter().filter(|claim| accepted.accepts(claim)) {
         rules.push(json!({"apiGroups": [claim.group], "resources": [claim.resource],
             "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"]}));
     }
     let mut roles = if rules.is_empty() { Vec::new() } else { cluster_role(&name, subject, &rules) };
     roles.extend(of_secret(&name, &binding.spec.kubeconfig_secret_ref, subject));
     roles
+}
+
+/// What whoever grants the roles of a binding should know before.
+pub fn warnings(binding: &ApiServiceBinding, accepted: &Accepted) -> Vec<String> {
+    let (name, claims) = (&binding.metadata.name, &binding.status.permission_claims);
+    let marks: Vec<String> = claims.iter().map(mark).collect();
+    let warning = |claim| {
+        let what = described(claim);
+        if !accepted.accepts(claim) {
+            return format!(
+                "binding {name} waits: its provider claims {what}, which nobody has accepted, so no role is printed for that; to accept it: \
+                 kubectl annotate apiservicebinding {name} --overwrite {ACCEPTED_CLAIMS_ANNOTATION}={}",
+                marks.join(",")
+            );
+        }
+        format!(
+            "binding {name}: its provider gets {what}; roles know no selectors, so with this one the konnector can read and write all {} of this \
+             cluster",
+            claim.resource
+        )
+    };
+    claims.iter().map(warning).collect()
 }
 
 /// What the konnector needs to serve the workspaces of an APIExport: to list schemas in it, to follow its slice, and to work through its virtual
@@ -189,13 +217,13 @@ mod tests {
         let mut binding = ApiServiceBinding::new("b");
         binding.spec.kubeconfig_secret_ref = SecretKeyReference::new("elsewhere", "provider", "kubeconfig");
         assert_eq!(
-            of_binding(&binding, Existing::Leave, &subject()).len(),
+            of_binding(&binding, Existing::Leave, &Accepted::All, &subject()).len(),
             2,
             "nothing is bound yet, but the Secret has to be read"
         );
         binding.status.bound_schemas = vec![BoundSchemaReference::new("wild.io", "sheriffs")];
         binding.status.permission_claims = vec![PermissionClaim::new("", "configmaps", Selector::default())];
-        let roles = of_binding(&binding, Existing::Leave, &subject());
+        let roles = of_binding(&binding, Existing::Leave, &Accepted::All, &subject());
         let kinds: Vec<_> = roles.iter().map(|role| role["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]);
         assert_eq!(roles[0]["rules"][2]["resourceNames"], json!(["sheriffs.wild.io"]));
@@ -204,8 +232,24 @@ mod tests {
         // Only who shows or adopts objects creates and deletes some here.
         assert!(!roles[0]["rules"][0]["verbs"].to_string().contains("create"));
         for existing in [Existing::Show, Existing::Adopt] {
-            let verbs = of_binding(&binding, existing, &subject())[0]["rules"][0]["verbs"].to_string();
+            let verbs = of_binding(&binding, existing, &Accepted::All, &subject())[0]["rules"][0]["verbs"].to_string();
             assert!(verbs.contains("create") && verbs.contains("delete"), "{verbs}");
         }
+    }
+
+    #[test]
+    fn claims_are_warned_of_and_those_that_nobody_has_accepted_get_no_role() {
+        let mut binding = ApiServiceBinding::new("b");
+        binding.status.bound_schemas = vec![BoundSchemaReference::new("wild.io", "sheriffs")];
+        binding.status.permission_claims = vec![PermissionClaim::new("", "secrets", Selector::default())];
+        let nothing = Accepted::of_words([""]);
+        let roles = of_binding(&binding, Existing::Leave, &nothing, &subject());
+        assert!(!roles[0]["rules"].to_string().contains("secrets"), "{roles:?}");
+        let warning = warnings(&binding, &nothing).join("");
+        assert!(
+            warning.contains("kubectl annotate apiservicebinding b --overwrite kube-bind.io/accepted-claims=secrets-")
+        );
+        let warning = warnings(&binding, &Accepted::All).join("");
+        assert!(warning.contains("can read and write all secrets of this cluster"), "{warning}");
     }
 }

@@ -29,15 +29,19 @@ pub(super) fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KONNECTOR_NAMESPACE}})
 }
 
+/// Who the konnector is.
+pub(crate) fn konnector_subject() -> Subject {
+    Subject {
+        account: NAME.to_owned(),
+        namespace: KONNECTOR_NAMESPACE.to_owned(),
+        lease_namespace: KONNECTOR_NAMESPACE.to_owned(),
+        lease_name: "kube-bind".to_owned(),
+    }
+}
+
 /// A konnector with this image: ServiceAccount, base roles, Deployment.
 pub(super) fn konnector(image: &str) -> Vec<Value> {
-    let namespace = KONNECTOR_NAMESPACE;
-    let subject = Subject {
-        account: NAME.to_owned(),
-        namespace: namespace.to_owned(),
-        lease_namespace: namespace.to_owned(),
-        lease_name: "kube-bind".to_owned(),
-    };
+    let (namespace, subject) = (KONNECTOR_NAMESPACE, konnector_subject());
     let labels = json!({"app": NAME});
     let from = |field: &str| json!({"fieldRef": {"fieldPath": field}});
     let container = json!({

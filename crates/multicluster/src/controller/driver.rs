@@ -310,7 +310,7 @@ where
         };
         let (key, opening, priority) = (task.key.clone(), opening.number, lease.priority());
         let abort = self.workers.spawn(perform(self.parts.work.clone(), task, lease, opening));
-        let pace = self.parts.config.pace.as_ref().map(|pace| pace.begin(priority));
+        let pace = self.parts.config.pace.as_ref().map(|pace| pace.begin(&key.cluster, priority));
         self.running.insert(abort.id(), Running { key, opening, abort, _pace: pace });
     }
 

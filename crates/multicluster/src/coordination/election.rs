@@ -49,6 +49,8 @@ pub struct Election {
     identity: String,
     duration: Duration,
     seen: Option<Seen>,
+    /// Whether a request for the Lease was sent whose answer is not known.
+    unanswered: bool,
     /// When the last successful write was begun.
     renewed: Instant,
 }
@@ -78,6 +80,7 @@ impl Election {
             identity: format!("{}_{}", host(), uuid::Uuid::new_v4()),
             duration: LEASE_DURATION,
             seen: None,
+            unanswered: false,
             renewed: Instant::now(),
         }
     }
@@ -184,8 +187,14 @@ impl Election {
         }
     }
 
-    /// Releases the Lease, so that a successor need not wait for it to expire. A failure only costs that wait.
+    /// Releases the Lease, so that a successor need not wait for it to expire. A failure only costs that wait. Call it also when
+    /// [`Self::acquire`] was given up: its last request may have arrived.
     pub async fn release(&mut self) {
+        if std::mem::take(&mut self.unanswered)
+            && let Ok(Ok(Some(lease))) = tokio::time::timeout(self.period(), self.leases.get(&self.name)).await
+        {
+            self.see(lease);
+        }
         let Some(seen) = self.seen.take() else { return };
         if holder(&seen.lease) != self.identity {
             return;
@@ -219,6 +228,13 @@ impl Election {
 
     /// One attempt to get the Lease, or to renew it.
     async fn attempt(&mut self) -> Result<Attempt, Error> {
+        self.unanswered = true;
+        let attempt = self.ask().await;
+        self.unanswered = attempt.is_err();
+        attempt
+    }
+
+    async fn ask(&mut self) -> Result<Attempt, Error> {
         // The common case needs one request: write on top of what was written last.
         if let Some(seen) = &self.seen
             && holder(&seen.lease) == self.identity

@@ -298,6 +298,7 @@ impl List {
                 }
                 view.on_synced();
             }
+            Event::WentBack { .. } => view.on_went_back(),
             Event::Failing(_) | Event::Recovered => {}
         }
     }

@@ -19,6 +19,7 @@ use crate::event::FleetEvent;
 use crate::guard::panic_message;
 use crate::informer::InformerSettings;
 use crate::provider::{Provider, guarded};
+use crate::store::Ledger;
 
 const MOVE_GRACE: Duration = Duration::from_secs(5);
 /// How long a cluster keeps a client that nobody asks for.
@@ -33,12 +34,13 @@ pub struct FleetBuilder {
     provider: Arc<dyn Provider>,
     coordinator: Arc<dyn Coordinator>,
     settings: InformerSettings,
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl FleetBuilder {
     pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
         let settings = InformerSettings { move_grace: MOVE_GRACE, quiet: false };
-        Self { provider, coordinator: Arc::new(All::default()), settings }
+        Self { provider, coordinator: Arc::new(All::default()), settings, ledger: None }
     }
 
     /// Shares the clusters with other processes.
@@ -53,6 +55,14 @@ impl FleetBuilder {
     #[must_use]
     pub fn move_grace(mut self, grace: Duration) -> Self {
         self.settings.move_grace = grace;
+        self
+    }
+
+    /// How many bytes of one cluster [compact](Fleet::informer_compact) informers keep, of all kinds together; any number if not set. Of objects
+    /// beyond that there is only [metadata](carrick_client::Object::left_out), so that no cluster can fill the memory.
+    #[must_use]
+    pub fn cached_bytes_per_cluster(mut self, most: usize) -> Self {
+        self.ledger = Some(Arc::new(Ledger::new(most)));
         self
     }
 
@@ -82,6 +92,7 @@ impl FleetBuilder {
         let inner = Arc::new(Inner {
             coordinator: coordinator.clone(),
             settings: self.settings,
+            ledger: self.ledger,
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
         });

@@ -49,7 +49,7 @@ impl KnownObjects {
                 let gone = self.known.extract_if(|_, last| *last < list).map(|(id, _)| ObjectChange::Gone(id));
                 gone.chain([ObjectChange::Complete]).collect()
             }
-            Event::Failing(_) | Event::Recovered => Vec::new(),
+            Event::Failing(_) | Event::Recovered | Event::WentBack { .. } => Vec::new(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{End, QueueConfig, QueueStats, Reason};
+use super::{End, Pick, QueueConfig, QueueStats, Reason};
 use crate::deadline::after;
 use crate::name::ClusterName;
 use crate::priority::Priority;
@@ -294,10 +294,29 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
         known
     }
 
-    /// Hands out the next key, if one is due and its cluster may run more.
-    pub(super) fn next(&mut self, now: Instant, lowest: Priority) -> Option<Run<K>> {
+    /// Hands out the next key, if one is due and its cluster may run more. The turns of those that are passed over stay what they are.
+    pub(super) fn next(&mut self, now: Instant, lowest: Priority, pick: &Pick) -> Option<Run<K>> {
         self.fire_timers(now);
-        let limit = self.limit();
+        let (limit, mut passed) = (self.limit(), Vec::new());
+        let run = self.hand_out(now, lowest, pick, &mut passed);
+        for (p, cluster, id) in passed.into_iter().rev() {
+            let Some(lane) = self.lanes.get_mut(&cluster).filter(|lane| lane.id == id) else { continue };
+            if lane.running < limit && !std::mem::replace(&mut lane.has_turn[p], true) {
+                self.turns[p].busy.push_front((cluster, id));
+            }
+        }
+        run
+    }
+
+    /// Hands out the next key of a cluster that may run more, and notes whose turns were passed over.
+    fn hand_out(
+        &mut self,
+        now: Instant,
+        lowest: Priority,
+        pick: &Pick,
+        passed: &mut Vec<(usize, ClusterName, u64)>,
+    ) -> Option<Run<K>> {
+        let limit = if pick.idle { 1 } else { self.limit() };
         loop {
             let priority = self.pick(lowest)?;
             let p = priority.index();
@@ -305,7 +324,8 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
             // Turns of lanes that are gone, full or empty by now are just dropped: a lane lines up again when it can.
             let Some(lane) = self.lanes.get_mut(&cluster).filter(|lane| lane.id == id) else { continue };
             lane.has_turn[p] = false;
-            if lane.running >= limit {
+            if lane.running >= limit || pick.full.contains(&cluster) {
+                passed.push((p, cluster, id));
                 continue;
             }
             let Some((key, trigger, attempt)) = lane.pop(priority) else { continue };

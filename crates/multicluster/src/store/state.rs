@@ -8,6 +8,7 @@ use std::sync::Arc;
 use carrick_client::Object;
 
 use super::index::{Index, Values};
+use super::ledger::{Ledger, OVERHEAD};
 use super::{Change, Update};
 use crate::guard::{Callback, Panicked};
 use crate::name::{ClusterName, EndpointId};
@@ -27,6 +28,8 @@ pub(super) struct StoreState<K> {
     concerns: HashMap<Slot, Concerns>,
     indexes: HashMap<String, Index<K>>,
     len: usize,
+    /// Who counts what is kept.
+    ledger: Option<Arc<Ledger>>,
     /// Panics of index functions that have not been reported yet.
     panics: Vec<Panicked>,
     /// Objects looked at to find those that are gone.
@@ -66,6 +69,8 @@ struct Stored<K> {
     digest: u64,
     generation: i64,
     deleting: bool,
+    /// How many bytes the item takes.
+    kept: usize,
 }
 
 struct Endpoint {
@@ -76,6 +81,13 @@ struct Endpoint {
 
 impl<K> Default for StoreState<K> {
     fn default() -> Self {
+        Self::counted_by(None)
+    }
+}
+
+impl<K> StoreState<K> {
+    /// An empty one, whose objects count.
+    pub(super) fn counted_by(ledger: Option<Arc<Ledger>>) -> Self {
         Self {
             clusters: HashMap::new(),
             homes: HashMap::new(),
@@ -84,6 +96,7 @@ impl<K> Default for StoreState<K> {
             concerns: HashMap::new(),
             indexes: HashMap::new(),
             len: 0,
+            ledger,
             panics: Vec::new(),
             #[cfg(test)]
             visited: std::sync::atomic::AtomicUsize::default(),
@@ -91,7 +104,44 @@ impl<K> Default for StoreState<K> {
     }
 }
 
+impl<K> Drop for StoreState<K> {
+    fn drop(&mut self) {
+        let Some(ledger) = self.ledger.take() else { return };
+        for (cluster, namespaces) in &self.clusters {
+            let kept = namespaces.values().flat_map(HashMap::values).map(|stored| stored.kept + OVERHEAD).sum();
+            ledger.replace(cluster, kept, 0);
+        }
+    }
+}
+
 impl<K> StoreState<K> {
+    /// How many bytes an object takes.
+    pub(super) fn kept(&self, key: &Key) -> usize {
+        let names = self.clusters.get(&key.cluster).and_then(|namespaces| namespaces.get(&key.namespace));
+        names.and_then(|names| names.get(&key.name)).map_or(0, |stored| stored.kept)
+    }
+
+    /// Replaces what is kept of a version, unless there is another one by now.
+    pub(super) fn swap(&mut self, key: &Key, known: &Arc<K>, item: &Arc<K>, kept: usize) -> bool {
+        let names = self.clusters.get_mut(&key.cluster).and_then(|namespaces| namespaces.get_mut(&key.namespace));
+        let stored = names.and_then(|names| names.get_mut(&key.name));
+        let Some(stored) = stored.filter(|stored| Arc::ptr_eq(&stored.item, known)) else { return false };
+        let old = std::mem::replace(&mut stored.item, item.clone());
+        let before = std::mem::replace(&mut stored.kept, kept);
+        self.count(&key.cluster, before, kept);
+        for index in self.indexes.values_mut() {
+            index.remove(key, &old);
+        }
+        self.add_to_indexes(key, item);
+        true
+    }
+
+    fn count(&self, cluster: &ClusterName, before: usize, now: usize) {
+        if let Some(ledger) = &self.ledger {
+            ledger.replace(cluster, before, now);
+        }
+    }
+
     /// A list of an endpoint begins.
     pub(super) fn begin(&mut self, endpoint: &EndpointId) {
         self.endpoint(endpoint).list += 1;
@@ -124,7 +174,7 @@ impl<K> StoreState<K> {
         endpoint: &EndpointId,
         mut key: Key,
         object: &Object,
-        item: Arc<K>,
+        (item, kept): (Arc<K>, usize),
         listed: bool,
     ) -> Option<Update<K>> {
         let (slot, list) = self.speaker(endpoint, &key.cluster)?;
@@ -136,12 +186,14 @@ impl<K> StoreState<K> {
             digest: digest(object),
             generation: object.generation,
             deleting: object.is_deleting(),
+            kept,
         };
         let namespaces = self.clusters.entry(key.cluster.clone()).or_default();
         match namespaces.entry(key.namespace.clone()).or_default().entry(key.name.clone()) {
             MapEntry::Vacant(place) => {
                 place.insert(new);
                 self.len += 1;
+                self.count(&key.cluster, 0, kept + OVERHEAD);
                 self.deliver(&key.cluster, None, Some(slot));
                 self.add_to_indexes(&key, &item);
                 let priority = if listed { Priority::Low } else { Priority::High };
@@ -157,7 +209,8 @@ impl<K> StoreState<K> {
                     self.deliver(&key.cluster, Some(before), Some(slot));
                     return None;
                 }
-                let Stored { item: old, endpoint: before, .. } = place.insert(new);
+                let Stored { item: old, endpoint: before, kept: kept_before, .. } = place.insert(new);
+                self.count(&key.cluster, kept_before, kept);
                 self.deliver(&key.cluster, Some(before), Some(slot));
                 for index in self.indexes.values_mut() {
                     index.remove(&key, &old);
@@ -189,6 +242,12 @@ impl<K> StoreState<K> {
         }
         let known = self.take(&key)?;
         Some(Update { key, change: Change::Deleted(last.unwrap_or(known)), priority: Priority::High })
+    }
+
+    /// Whether a cluster has left an endpoint, whose events are ignored since then.
+    pub(super) fn has_left(&self, cluster: &ClusterName, endpoint: &EndpointId) -> bool {
+        let slot = self.endpoints.get(endpoint).map(|endpoint| endpoint.slot);
+        slot.is_some_and(|slot| self.homes.get(cluster).is_some_and(|home| home.left.contains(&slot)))
     }
 
     /// Settles a cluster at an endpoint; true if there are objects of another one.
@@ -412,7 +471,7 @@ impl<K> StoreState<K> {
     fn take(&mut self, key: &Key) -> Option<Arc<K>> {
         let namespaces = self.clusters.get_mut(&key.cluster)?;
         let names = namespaces.get_mut(&key.namespace)?;
-        let Stored { item, endpoint, .. } = names.remove(&key.name)?;
+        let Stored { item, endpoint, kept, .. } = names.remove(&key.name)?;
         if names.is_empty() {
             namespaces.remove(&key.namespace);
         }
@@ -420,6 +479,7 @@ impl<K> StoreState<K> {
             self.clusters.remove(&key.cluster);
         }
         self.len -= 1;
+        self.count(&key.cluster, kept + OVERHEAD, 0);
         self.deliver(&key.cluster, Some(endpoint), None);
         for index in self.indexes.values_mut() {
             index.remove(key, &item);
@@ -451,7 +511,7 @@ mod tests {
         for cluster in clusters {
             let object = Object::from_value(&json!({"metadata": {"name": "x", "uid": cluster}})).unwrap();
             let key = Key::new(cluster.parse().unwrap(), "", "x");
-            state.upsert(endpoint, key, &object, Arc::new(()), true);
+            state.upsert(endpoint, key, &object, (Arc::new(()), 0), true);
         }
         state.finish(endpoint).len()
     }

@@ -1,6 +1,6 @@
 //! A server in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -42,6 +42,10 @@ pub struct RequestCounts {
     pub writes: usize,
 }
 
+/// What a [`FakeEndpoint`] had at one moment.
+#[derive(Clone, Debug)]
+pub struct FakeSnapshot((u64, BTreeMap<ObjectKey, Value>));
+
 impl FakeEndpoint {
     /// A server without objects.
     pub fn new() -> Self {
@@ -77,6 +81,17 @@ impl FakeEndpoint {
     /// Ends all watches and forgets all events: watches that want to resume are answered 410 and have to list again.
     pub fn expire_watches(&self) {
         self.0.lock().objects.forget_events();
+    }
+
+    /// Everything there is now, to go back to with [`FakeEndpoint::restore`].
+    pub fn snapshot(&self) -> FakeSnapshot {
+        FakeSnapshot(self.0.lock().objects.snapshot())
+    }
+
+    /// Goes back in time, as a server does that was restored from a backup: objects and versions are those of the snapshot, watches end, and
+    /// those that resume at a version of the future are accepted and stay silent.
+    pub fn restore(&self, snapshot: &FakeSnapshot) {
+        self.0.lock().objects.restore(snapshot.0.clone());
     }
 
     /// Answers 503 to everything and ends all watches, until it is told otherwise.

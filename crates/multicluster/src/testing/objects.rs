@@ -44,6 +44,8 @@ struct Event {
 
 struct Watcher {
     plural: String,
+    /// Events up to this version are not for it, even if the server goes back behind it.
+    since: u64,
     lines: mpsc::UnboundedSender<Bytes>,
 }
 
@@ -153,7 +155,7 @@ impl Objects {
             // The receiver is right here.
             let _ = lines.unbounded_send(event.line.clone());
         }
-        self.watchers.push(Watcher { plural: plural.to_owned(), lines });
+        self.watchers.push(Watcher { plural: plural.to_owned(), since, lines });
         Some(received)
     }
 
@@ -174,10 +176,26 @@ impl Objects {
         self.events.clear();
     }
 
+    /// Everything there is now.
+    pub(super) fn snapshot(&self) -> (u64, BTreeMap<ObjectKey, Value>) {
+        (self.version, self.known.clone())
+    }
+
+    /// Ends all watches and goes back, version included. New watches may start from the future, and are silent until it has come.
+    pub(super) fn restore(&mut self, (version, known): (u64, BTreeMap<ObjectKey, Value>)) {
+        self.end_watches();
+        self.events.clear();
+        (self.version, self.known, self.oldest) = (version, known, version);
+    }
+
     fn announce(&mut self, plural: &str, kind: &str, object: &Value) {
         let line = Bytes::from(format!("{}\n", json!({"type": kind, "object": object})));
         self.events.push(Event { version: self.version, plural: plural.to_owned(), line: line.clone() });
-        self.watchers.retain(|watcher| watcher.plural != plural || watcher.lines.unbounded_send(line.clone()).is_ok());
+        let version = self.version;
+        self.watchers.retain(|watcher| {
+            let concerned = watcher.plural == plural && version > watcher.since;
+            !concerned || watcher.lines.unbounded_send(line.clone()).is_ok()
+        });
     }
 }
 

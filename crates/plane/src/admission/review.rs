@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::request::{AdmissionRequest, internal};
-use crate::patch::Patch;
+use crate::patch::JsonPatcher;
 use crate::status::Status;
 
 /// A question to a webhook.
@@ -154,13 +154,12 @@ impl Answer {
 
     /// The object with the patch applied.
     pub(super) fn patched(&self, object: &Value) -> Result<Value, Status> {
-        let mut object = object.clone();
+        let (mut object, mut patcher) = (object.clone(), JsonPatcher::default());
         for operation in &self.patch {
             let text = |key: &str| operation[key].as_str().unwrap_or_default();
-            object = match Patch::Json(json!([operation])).apply_to(&object) {
-                Ok(patched) => patched,
-                Err(_) => return Err(internal(&unapplicable(text("op"), text("path"), &object))),
-            };
+            if patcher.apply(&mut object, operation).is_err() {
+                return Err(internal(&unapplicable(text("op"), text("path"), &object)));
+            }
         }
         // Nothing else can be an object, whatever its kind.
         if object.is_object() && object["metadata"].is_object() {

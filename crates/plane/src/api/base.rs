@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::registry::Registry;
@@ -38,6 +39,8 @@ pub struct Api {
     pub accounts: Accounts,
     pub(super) extension: Option<Arc<dyn Extension>>,
     registry: Registry,
+    /// Held while the names of a CRD are compared with those of others and stored: of two that come at one moment, one gets a name.
+    pub(super) naming: Mutex<()>,
     pub(super) configurations: Configurations,
     pub(super) hooks: HookClient,
 }
@@ -59,7 +62,19 @@ impl Api {
     ) -> Self {
         let (accounts, registry) = (Accounts::new(mode), Registry::new(mode));
         let (configurations, hooks) = (Configurations::new(&store), HookClient::default());
-        Self { store, mode, release: mode.release(), url, ca_pem, accounts, extension, registry, configurations, hooks }
+        Self {
+            store,
+            mode,
+            release: mode.release(),
+            url,
+            ca_pem,
+            accounts,
+            extension,
+            registry,
+            naming: Mutex::default(),
+            configurations,
+            hooks,
+        }
     }
 
     /// The extension that makes this plane kcp, if it has one.

@@ -176,7 +176,9 @@ impl Api {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Status::new(500, "", message));
         }
+        let naming = rules::name_kind(self, resource, &cluster, &mut object, None);
         let stored = self.store.commit(&key, Expect::Absent, Some(object));
+        drop(naming);
         let stored = stored.map_err(|error| match error {
             StoreError::Exists => self.exists(scope, &key),
             other => store_error(scope, &name, &other),

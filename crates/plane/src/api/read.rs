@@ -194,6 +194,14 @@ impl Api {
         Ok(object)
     }
 
+    /// What was changed while somebody watched, as clients see it.
+    pub(super) fn present_change(&self, scope: &Scope, key: &Key, object: Arc<Value>) -> Result<Value, Status> {
+        let mut object = Arc::unwrap_or_clone(object);
+        self.show_change(&scope.resource, &key.cluster, &scope.version, &mut object)?;
+        self.decorate(&key.cluster, &mut object);
+        Ok(object)
+    }
+
     /// A stored object, converted and defaulted.
     pub(super) fn undecorated(&self, scope: &Scope, cluster: &str, object: Arc<Value>) -> Result<Value, Status> {
         let mut object = Arc::unwrap_or_clone(object);

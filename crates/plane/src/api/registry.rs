@@ -88,19 +88,19 @@ impl Registry {
         if cached.touched == touched {
             return cached.all.clone();
         }
-        let (revision, crds) = store.list(&self.crds, Some(cluster), None);
+        let (_, crds) = store.list(&self.crds, Some(cluster), None);
         let mut compiled = HashMap::new();
         let mut all = Vec::new();
         for (key, crd) in crds {
             let resource = match cached.compiled.get(&key.name) {
-                Some((seen, resource)) if *seen == crd.revision() => resource.clone(),
+                Some((seen, resource)) if *seen == crd.serial() => resource.clone(),
                 // CRDs are checked when they are written; one that does not compile is simply not served.
                 _ => Resource::from_crd(&crd.value()).ok().map(Arc::new),
             };
             all.extend(resource.clone());
-            compiled.insert(key.name, (crd.revision(), resource));
+            compiled.insert(key.name, (crd.serial(), resource));
         }
-        *cached = Cached { touched: touched.min(revision), compiled, all: Arc::new(all) };
+        *cached = Cached { touched, compiled, all: Arc::new(all) };
         cached.all.clone()
     }
 }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use data_encoding::BASE64;
+use parking_lot::MutexGuard;
 use serde_json::{Map, Value, json};
 
 use super::base::Api;
@@ -305,6 +306,19 @@ pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Valu
         // Only the finalize subresource changes these.
         Some(old) => object["spec"] = old["spec"].clone(),
     }
+}
+
+/// The names of a CRD are given when it is stored: while it was admitted, others may have taken them. Others wait as long as this is held.
+pub(super) fn name_kind<'a>(
+    api: &'a Api,
+    resource: &Resource,
+    cluster: &str,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Option<MutexGuard<'a, ()>> {
+    let naming = is_crd(resource).then(|| api.naming.lock())?;
+    crd::prepare(api, cluster, object, old);
+    Some(naming)
 }
 
 fn rbac(object: &mut Value) {

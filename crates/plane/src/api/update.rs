@@ -243,6 +243,9 @@ impl Api {
             return Ok(Arc::new(wanted));
         }
         let expect = Expect::Revision(stored.revision);
+        let whole = change.subresource.is_empty() && !gone;
+        let _naming =
+            whole.then(|| rules::name_kind(self, resource, &key.cluster, &mut wanted, Some(&stored.object))).flatten();
         let result = if gone {
             // The response has the object as it was sent, with its old revision.
             wanted["metadata"]["resourceVersion"] = stored.revision.to_string().into();

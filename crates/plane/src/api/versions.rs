@@ -18,6 +18,28 @@ impl Api {
         wanted: &str,
         object: &mut Value,
     ) -> Result<(), Status> {
+        // An export may go back to a schema that is older than its objects.
+        self.show_pruned(resource, cluster, wanted, (object, resource.origin == Origin::Bound))
+    }
+
+    /// The same for a change. The watch may have begun before the kind got the schema that the object was written by.
+    pub(super) fn show_change(
+        &self,
+        resource: &Resource,
+        cluster: &str,
+        wanted: &str,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        self.show_pruned(resource, cluster, wanted, (object, false))
+    }
+
+    fn show_pruned(
+        &self,
+        resource: &Resource,
+        cluster: &str,
+        wanted: &str,
+        (object, always): (&mut Value, bool),
+    ) -> Result<(), Status> {
         let schema = |version: &str| resource.version(version).and_then(|version| version.schema.as_deref());
         let shown = api_version(&resource.group, wanted);
         if !matches!(resource.origin, Origin::Crd | Origin::Bound) {
@@ -39,7 +61,7 @@ impl Api {
         let stored = text.rsplit_once('/').map_or(text, |(_, version)| version).to_owned();
         if let Some(schema) = schema(&stored) {
             // What was written since the CRD changed is known to fit.
-            if revision_of(object) < resource.revision {
+            if always || revision_of(object) < resource.revision {
                 fit(schema, object);
             }
             schema.apply_defaults(object);

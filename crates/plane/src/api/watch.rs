@@ -169,7 +169,7 @@ impl Filter {
             (Some(object), None) => (EventKind::Deleted, object),
             (None, None) => return None,
         };
-        let mut object = match api.present(&self.scope, key, object) {
+        let mut object = match api.present_change(&self.scope, key, object) {
             Ok(object) => object,
             Err(status) => return Some(Event { kind: EventKind::Error, object: status.value() }),
         };

@@ -14,6 +14,7 @@ use crate::caller::{ACCOUNT_CLUSTER, Caller};
 use crate::extension::Extension;
 use crate::request::{Attributes, Target};
 use crate::status::Status;
+use crate::store::revision_of;
 
 /// What is known about a request when it arrives.
 pub(super) struct Arrival {
@@ -90,7 +91,10 @@ fn root(server: &Server, caller: &Caller, cluster: Option<Arc<str>>, path: &str)
             (Target::One(cluster), _) => check_shard(server, &**extension, cluster, cluster)?,
             (Target::All, Some(shard)) => {
                 let (inner, extension) = (visible, extension.clone());
-                visible = Arc::new(move |key, object| extension.shard_of(&key.cluster) == shard && inner(key, object));
+                // Where it was when it looked like this: what has moved away is gone from here.
+                visible = Arc::new(move |key, object| {
+                    extension.shard_at(&key.cluster, revision_of(object)) == shard && inner(key, object)
+                });
             }
             (Target::All, None) => {}
         }

@@ -81,10 +81,41 @@ pub(super) fn decode(content: &[u8], media: &str, api_version: &str, kind: &str)
 /// Decodes YAML as the API server does.
 pub(super) fn yaml(content: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    if text.chars().any(is_control) {
+        return Err("yaml: control characters are not allowed".to_owned());
+    }
     carrick_json::yaml::read_nested(text, deepest()).map_err(|error| {
         let message = unclosed(&error.message, text).unwrap_or(&error.message);
         format!("yaml: line {}: {message}", error.line)
     })
+}
+
+/// What Go's YAML reader refuses, wherever it is and whatever surrounds it.
+fn is_control(character: char) -> bool {
+    let allowed = matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}');
+    !allowed && u32::from(character) < 0x1_0000
+}
+
+/// What a reader of YAML has against a text that is JSON as well; `value` is what it says.
+pub(super) fn check_as_yaml(content: &[u8], value: &Value) -> Result<(), String> {
+    if String::from_utf8_lossy(content).chars().any(is_control) {
+        return Err("yaml: control characters are not allowed".to_owned());
+    }
+    if has_long_key(value) {
+        return Err("yaml: did not find expected ',' or '}'".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether something has a key that must be marked as one.
+fn has_long_key(value: &Value) -> bool {
+    /// With its quotes.
+    const LONGEST: usize = 1024;
+    match value {
+        Value::Object(map) => map.iter().any(|(key, value)| key.chars().count() + 2 > LONGEST || has_long_key(value)),
+        Value::Array(list) => list.iter().any(has_long_key),
+        _ => false,
+    }
 }
 
 /// What Go's reader says about a list or a map without an end.

@@ -473,14 +473,16 @@ impl Call<'_> {
 /// What a manager applies, and warnings about it. Most clients send JSON, which is YAML, but is read much faster by its own reader.
 fn applied(content: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Status> {
     let mut duplicates = Vec::new();
+    let undecodable =
+        |why: String| Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"));
     if content.starts_with(b"{")
         && let Ok(value) = body::json(content, &mut duplicates)
         && duplicates.is_empty()
     {
+        body::check_as_yaml(content, &value).map_err(undecodable)?;
         return Ok((value, Vec::new()));
     }
-    let document = body::yaml(content)
-        .map_err(|why| Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}")))?;
+    let document = body::yaml(content).map_err(undecodable)?;
     let warnings = match (validation, document.strict_error()) {
         (FieldValidation::Strict, Some(why)) => {
             let message = format!("error strict decoding YAML: error converting YAML to JSON: {why}");

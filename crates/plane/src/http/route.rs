@@ -15,7 +15,7 @@ use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
 use super::root::ApiRoot;
 use super::server::Server;
-use super::{discovery, documents, health, impersonate, openapi};
+use super::{discovery, documents, health, impersonate, numbering, openapi};
 use crate::api::Api;
 use crate::caller::Caller;
 use crate::config::Mode;
@@ -47,6 +47,7 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     if let Some(reply) = health::answer(&server.api, parts.uri.path(), &query, server.stop.is_cancelled()) {
         return Ok(reply);
     }
+    let raw_query = parts.uri.query().unwrap_or_default().to_owned();
     let mut ask = request::ask(server.number, &parts, &query);
     // The body is read before the fault layer decides: a request that is executed and then cut off must not depend on a body that may never
     // arrive.
@@ -58,9 +59,18 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     let arrival = Arrival::of(server, &request, &ask.cluster);
     arrival.user().clone_into(&mut ask.user);
     arrival.cluster().clone_into(&mut ask.cluster_name);
+    let ahead = server.ahead(&ask.cluster_name);
+    let (query, request) = match ahead {
+        0 => (query, request),
+        ahead => (
+            Query::parse(&numbering::inward_query(&raw_query, ahead)),
+            request.map(|body| body.map(|body| numbering::inward_body(&body, ahead))),
+        ),
+    };
     let _in_flight = server.faults.begin();
     let plan = server.faults.plan(ask);
     let result = planned(server, request, arrival, &query, accept, format, &plan).await;
+    let result = if ahead == 0 { result } else { result.map(|reply| numbering::outward(reply, ahead)) };
     server.faults.answered(plan, result.as_ref().map_or(0, |reply| reply.status().as_u16()));
     result
 }

@@ -22,10 +22,21 @@ pub(crate) struct Server {
     pub(crate) number: usize,
     /// The shard whose clusters it serves; `None` for the front proxy, which serves all of them.
     pub(crate) shard: Option<usize>,
+    /// How far the versions of each shard are ahead of those in the store.
+    pub(crate) ahead: Vec<u64>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Server {
+    /// How far the versions that a request for a cluster sees are ahead of those in the store.
+    pub(super) fn ahead(&self, cluster: &str) -> u64 {
+        if self.ahead.is_empty() {
+            return 0;
+        }
+        let shard = self.shard.or_else(|| self.api.extension().map(|extension| extension.shard_of(cluster)));
+        shard.and_then(|shard| self.ahead.get(shard)).copied().unwrap_or(0)
+    }
+
     /// The caller that a bearer token belongs to, whatever its audience.
     pub(crate) fn check(&self, token: &str) -> Option<Checked> {
         let accounts = &self.api.accounts;

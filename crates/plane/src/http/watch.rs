@@ -71,6 +71,7 @@ pub(super) fn answer(
         initial,
         bookmarks,
     };
+    let after = watch.revision.unwrap_or(0);
     let events = api.watch(scope.clone(), watch)?;
     let shape = Shaper {
         format,
@@ -86,6 +87,7 @@ pub(super) fn answer(
         store: api.store.clone(),
         shape,
         bookmarks,
+        after,
         ticks,
         deadline: Instant::now() + Duration::from_secs(seconds.unwrap_or(LONGEST).min(24 * 3600)),
         stop: call.server.stop.clone(),
@@ -116,6 +118,8 @@ struct WatchStream {
     store: std::sync::Arc<Store>,
     shape: Shaper,
     bookmarks: bool,
+    /// The revision that the client asked for.
+    after: u64,
     ticks: Interval,
     deadline: Instant,
     stop: CancellationToken,
@@ -172,11 +176,14 @@ impl WatchStream {
                     self.sent += u64::from(event.kind != EventKind::Bookmark);
                     return Some(Ok(self.shape.line(event)));
                 }
-                Wake::Tick if !self.bookmarks => {}
-                Wake::Tick => return Some(Ok(self.bookmark())),
+                Wake::Tick => {
+                    if let Some(line) = self.bookmark() {
+                        return Some(Ok(line));
+                    }
+                }
                 Wake::Deadline if self.bookmarks => {
                     self.over = true;
-                    return Some(Ok(self.bookmark()));
+                    return self.bookmark().map(Ok);
                 }
                 Wake::Deadline | Wake::Stop | Wake::Event(None) => return None,
             }
@@ -210,13 +217,17 @@ impl WatchStream {
     }
 
     /// A bookmark at a revision up to which all changes have been processed, or an event that came in between.
-    fn bookmark(&mut self) -> Bytes {
+    /// None goes to clients that do not understand them, nor, as with API servers, to those that began at a later revision.
+    fn bookmark(&mut self) -> Option<Bytes> {
         let revision = self.store.revision();
+        if !self.bookmarks || revision < self.after {
+            return None;
+        }
         let event = self.events.next().now_or_never().flatten().unwrap_or_else(|| {
             let object = bookmark(&self.shape.scope, revision, false);
             Event { kind: EventKind::Bookmark, object }
         });
-        self.shape.line(event)
+        Some(self.shape.line(event))
     }
 }
 

@@ -84,6 +84,10 @@ fn api_export(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
 }
 
 fn check_export(review: &Review<'_>) -> Result<(), Status> {
+    if let Some(kept) = duplicated(review.object) {
+        let field = format!("metadata.annotations[{}]", convert::KEPT_RESOURCES);
+        return Err(refuse(review, &format!("{field}: Invalid value: {kept:?}: duplicate resource schema")));
+    }
     if let Some(kept) = mismatched(review.object) {
         let field = format!("metadata.annotations[{}]", convert::KEPT_CLAIMS);
         let why = "permission claims defined in annotation do not match permission claims defined in spec";
@@ -102,6 +106,23 @@ fn check_export(review: &Review<'_>) -> Result<(), Status> {
         return Err(refuse(review, &why));
     }
     Ok(())
+}
+
+/// What an export of v1alpha1 has kept of v1alpha2's resources, if kcp takes its schemas for duplicates.
+///
+/// kcp means to refuse names that are listed twice. But it counts an empty name for each ordinary schema as well, so beside resources that
+/// v1alpha1 cannot express every second ordinary schema looks like a duplicate.
+fn duplicated(export: &Value) -> Option<&str> {
+    if !text(export, "/apiVersion").ends_with("/v1alpha1") {
+        return None;
+    }
+    let kept = super::object::annotation(export, convert::KEPT_RESOURCES)?;
+    let resources: Vec<Value> = serde_json::from_str(kept).ok()?;
+    let ordinary: Vec<&str> = items(export, "/spec/latestResourceSchemas").iter().filter_map(Value::as_str).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut all = resources.iter().map(|resource| text(resource, "/schema")).chain(ordinary.iter().copied());
+    let doubled = all.any(|schema| !seen.insert(schema));
+    (doubled || ordinary.len() > 1).then_some(kept)
 }
 
 /// What an export of v1alpha1 has kept of v1alpha2's claims, if there are some that it does not make any more.

@@ -14,7 +14,7 @@ pub struct Derived<T> {
 }
 
 struct Known<T> {
-    /// By address: the revision it was worked out from, and what it is.
+    /// By address: the state it was worked out from, and what it is.
     of: HashMap<Key, (u64, Arc<T>)>,
     /// With more entries than this, those of objects that no longer exist are removed.
     limit: usize,
@@ -27,17 +27,17 @@ impl<T> Default for Derived<T> {
 }
 
 impl<T> Derived<T> {
-    /// What follows from an object; `make` is called once per revision.
+    /// What follows from an object; `make` is called once per state.
     pub fn of(&self, store: &Store, key: &Key, object: &Object, make: impl FnOnce(&Value) -> T) -> Arc<T> {
-        if let Some((revision, known)) = self.known.lock().of.get(key)
-            && *revision == object.revision()
+        if let Some((serial, known)) = self.known.lock().of.get(key)
+            && *serial == object.serial()
         {
             return known.clone();
         }
         // Not through the store's cache of recent values, where a few large objects would displace all others.
         let made = Arc::new(make(&object.value()));
         let mut known = self.known.lock();
-        known.of.insert(key.clone(), (object.revision(), made.clone()));
+        known.of.insert(key.clone(), (object.serial(), made.clone()));
         if known.of.len() > known.limit {
             known.of.retain(|key, _| store.has(key));
             known.limit = known.of.len() * 2 + 64;

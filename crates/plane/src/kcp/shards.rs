@@ -7,10 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use carrick_kcp::hash::b36s224;
 use carrick_kcp::names::SHARD_ANNOTATION;
 use parking_lot::RwLock;
+use serde_json::Value;
 
 use super::object::annotation;
 use super::stored::{CLUSTERS, ROOT, SELF};
 use crate::store::{Key, Store};
+
+/// The shard before, and the first revision after.
+type Move = (usize, u64);
 
 /// All shards of a kcp; there is always one, named `root`.
 #[derive(Debug)]
@@ -18,8 +22,10 @@ pub struct Shards {
     urls: Vec<Arc<str>>,
     virtual_workspaces: Option<Arc<str>>,
     up: Vec<AtomicBool>,
-    /// A cluster never moves, and watchers ask about clusters that have been deleted.
+    /// Watchers ask about clusters that have been deleted.
     homes: RwLock<HashMap<Arc<str>, usize>>,
+    /// Moves of clusters, in order.
+    moves: RwLock<HashMap<Arc<str>, Vec<Move>>>,
 }
 
 impl Shards {
@@ -28,7 +34,13 @@ impl Shards {
         let plain = |url: &str| Arc::from(url.trim_end_matches('/'));
         let urls: Vec<Arc<str>> = urls.iter().map(|url| plain(url)).collect();
         let up = urls.iter().map(|_| AtomicBool::new(true)).collect();
-        Self { urls, virtual_workspaces: virtual_workspaces.map(plain), up, homes: RwLock::default() }
+        Self {
+            urls,
+            virtual_workspaces: virtual_workspaces.map(plain),
+            up,
+            homes: RwLock::default(),
+            moves: RwLock::default(),
+        }
     }
 
     /// How many there are.
@@ -69,6 +81,34 @@ impl Shards {
         let Some(shard) = name.and_then(|name| self.named(name)) else { return 0 };
         self.homes.write().insert(cluster.into(), shard);
         shard
+    }
+
+    /// The shard that a cluster was on at a revision.
+    pub fn at(&self, store: &Store, cluster: &str, revision: u64) -> usize {
+        let moves = self.moves.read();
+        let before = moves.get(cluster).and_then(|moves| moves.iter().find(|(_, until)| revision < *until));
+        before.map_or_else(|| self.of(store, cluster), |(shard, _)| *shard)
+    }
+
+    /// Moves a cluster to another shard, as kcp does: its objects are deleted on one and made on the other, where they keep their UIDs.
+    /// False if there is no such cluster, or if it is there already.
+    pub fn relocate(&self, store: &Store, cluster: &str, shard: usize) -> bool {
+        let (home, name) = (self.of(store, cluster), Self::name(shard));
+        let own = Key::new(&CLUSTERS, cluster, "", SELF);
+        if shard >= self.count() || home == shard || !store.has(&own) {
+            return false;
+        }
+        let arrive = |key: &Key, object: &mut Value| {
+            if *key == own {
+                object["metadata"]["annotations"][SHARD_ANNOTATION] = name.as_str().into();
+            }
+        };
+        let depart = |revision: u64| {
+            self.moves.write().entry(cluster.into()).or_default().push((home, revision));
+            self.homes.write().insert(cluster.into(), shard);
+        };
+        store.relocate(cluster, depart, arrive);
+        true
     }
 
     /// A shard by name.

@@ -276,7 +276,7 @@ fn stamp(data: &Data, home: &str, export: u64, foreign: bool) -> Stamp {
     if foreign {
         (export, data.store.written(&SCHEMAS), data.store.written(&EXPORTS))
     } else {
-        (export, data.store.touched(&SCHEMAS, home), 0)
+        (export, data.store.touched(&SCHEMAS, home), data.store.life())
     }
 }
 

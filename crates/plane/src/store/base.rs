@@ -12,10 +12,11 @@ use super::contents::{Contents, place};
 use super::disk::{Disk, Durability};
 use super::error::{Expired, StoreError};
 use super::key::{Key, Kind};
-use super::log::{Log, LogLimits};
+use super::log::{Log, LogLimits, Now};
 use super::object::{Object, Recent, at_revision, pack};
 use super::page::{self, Page, Selection};
 use super::size;
+use super::snapshot::Snapshot;
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
@@ -24,11 +25,37 @@ pub(super) struct Inner {
     disk: Option<Disk>,
 }
 
+impl Inner {
+    /// One write as part of many. The file of a store that is kept on disk gets it as well; an error there shows at the next commit.
+    fn record(&mut self, key: &Key, before: Option<Object>, after: Option<Object>) {
+        let revision = self.contents.revision + 1;
+        if let Some(disk) = &mut self.disk
+            && let Err(error) = disk.append(revision, key, after.as_ref())
+        {
+            tracing::error!(%error, "cannot write the data file");
+        }
+        self.contents.revision = revision;
+        self.contents.touch(key);
+        let objects = self.contents.objects.entry(key.kind.clone()).or_default();
+        match &after {
+            Some(object) => drop(objects.insert(place(key), object.clone())),
+            None => drop(objects.remove(&*place(key))),
+        }
+        self.log.push(Arc::new(Change { revision, key: key.clone(), before, after }));
+    }
+}
+
+impl Now {
+    fn of(inner: &Inner) -> Self {
+        Self { life: inner.log.life(), revision: inner.contents.revision }
+    }
+}
+
 /// All objects of the plane.
 #[derive(Debug)]
 pub struct Store {
     pub(super) inner: Arc<RwLock<Inner>>,
-    pub(super) newest: signal::Sender<u64>,
+    pub(super) newest: signal::Sender<Now>,
     recent: Mutex<Recent>,
 }
 
@@ -53,7 +80,7 @@ impl Store {
     }
 
     fn from_inner(inner: Inner) -> Self {
-        let (newest, _) = signal::channel(inner.contents.revision);
+        let (newest, _) = signal::channel(Now::of(&inner));
         Self { inner: Arc::new(RwLock::new(inner)), newest, recent: Mutex::default() }
     }
 
@@ -132,12 +159,12 @@ impl Store {
         self.inner.read().contents.objects.keys().cloned().collect()
     }
 
-    /// Revision of the last write to a kind in a cluster, zero if there was none.
+    /// A number that changes with every write to a kind in a cluster and never comes back, zero if there was none.
     pub(crate) fn touched(&self, kind: &Kind, cluster: &str) -> u64 {
         self.inner.read().contents.touched.get(&(kind.clone(), cluster.into())).copied().unwrap_or(0)
     }
 
-    /// Revision of the last write to a kind in any cluster, zero if there was none.
+    /// The same for a kind in any cluster.
     pub(crate) fn written(&self, kind: &Kind) -> u64 {
         self.inner.read().contents.written.get(kind).copied().unwrap_or(0)
     }
@@ -180,7 +207,7 @@ impl Store {
             disk.append(revision, key, object.as_ref())?;
         }
         inner.contents.revision = revision;
-        inner.contents.touch(key, revision);
+        inner.contents.touch(key);
         let objects = inner.contents.objects.entry(key.kind.clone()).or_default();
         match &object {
             Some(object) => {
@@ -196,9 +223,60 @@ impl Store {
         if inner.disk.as_ref().is_some_and(Disk::wants_compaction) {
             self.compact(&mut inner);
         }
+        let now = Now::of(&inner);
         drop(inner);
-        self.newest.send_replace(revision);
+        self.announce(now);
         Ok(Stored { revision, object: value })
+    }
+
+    /// Deletes all objects of a cluster and makes them again, at once for everybody who reads. In between, `depart` is called with the
+    /// revision of the first that is made; `arrive` may change each of them.
+    pub(crate) fn relocate(&self, cluster: &str, depart: impl FnOnce(u64), arrive: impl Fn(&Key, &mut Value)) {
+        let mut inner = self.inner.write();
+        let objects: Vec<(Key, Object)> = inner.contents.all().filter(|(key, _)| *key.cluster == *cluster).collect();
+        for (key, before) in &objects {
+            inner.record(key, Some(before.clone()), None);
+        }
+        depart(inner.contents.revision + 1);
+        for (key, before) in &objects {
+            let mut value = Value::clone(&before.value());
+            arrive(key, &mut value);
+            let object = Object::new(inner.contents.revision + 1, pack(&mut value));
+            inner.record(key, None, Some(object));
+        }
+        let now = Now::of(&inner);
+        drop(inner);
+        self.announce(now);
+    }
+
+    /// Everything that is stored now, and the counter. Cheap: objects are shared until they change.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.inner.read().contents)
+    }
+
+    /// Goes back to a snapshot, counter included. Readers of the change log are cut off; nobody gets an event.
+    pub fn restore(&self, snapshot: &Snapshot) -> std::io::Result<()> {
+        let mut inner = self.inner.write();
+        let contents = snapshot.contents(inner.contents.touches);
+        if let Some(disk) = &mut inner.disk {
+            disk.replace(&contents)?;
+        }
+        inner.log.restart(contents.revision);
+        inner.contents = contents;
+        let now = Now::of(&inner);
+        drop(inner);
+        self.announce(now);
+        Ok(())
+    }
+
+    /// Wakes readers; what others have announced in the meantime is not taken back.
+    fn announce(&self, now: Now) {
+        self.newest.send_if_modified(|newest| std::mem::replace(newest, now.max(*newest)) != now.max(*newest));
+    }
+
+    /// How often the store has gone back in time. Revisions of different lives say nothing about each other.
+    pub fn life(&self) -> u64 {
+        self.inner.read().log.life()
     }
 
     /// Rewrites the file without history while writes continue: they are kept in memory until it is done.
@@ -224,6 +302,6 @@ impl Store {
     pub async fn reached(&self, revision: u64) {
         let mut newest = self.newest.subscribe();
         // An error means the store is gone, and this borrow keeps it alive.
-        let _ = newest.wait_for(|now| *now >= revision).await;
+        let _ = newest.wait_for(|now| now.revision >= revision).await;
     }
 }

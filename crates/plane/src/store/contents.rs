@@ -12,11 +12,13 @@ pub(super) type ObjectAddress = Box<str>;
 pub(super) type Objects = BTreeMap<ObjectAddress, Object>;
 
 /// All objects at one revision.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Contents {
     pub(super) revision: u64,
     pub(super) objects: BTreeMap<Kind, Objects>,
-    /// Revision of the last write per kind and cluster, to invalidate what is derived from it.
+    /// Writes of all lives of the store, counted. Revisions come back after a restore; this number does not.
+    pub(super) touches: u64,
+    /// Number of the last write per kind and cluster, to invalidate what is derived from it.
     pub(super) touched: HashMap<(Kind, Arc<str>), u64>,
     /// The same per kind, whatever the cluster.
     pub(super) written: HashMap<Kind, u64>,
@@ -24,11 +26,12 @@ pub(super) struct Contents {
 
 impl Contents {
     /// Remembers that a kind was written in a cluster.
-    pub(super) fn touch(&mut self, key: &Key, revision: u64) {
-        self.touched.insert((key.kind.clone(), key.cluster.clone()), revision);
+    pub(super) fn touch(&mut self, key: &Key) {
+        self.touches += 1;
+        self.touched.insert((key.kind.clone(), key.cluster.clone()), self.touches);
         match self.written.get_mut(&key.kind) {
-            Some(last) => *last = revision,
-            None => drop(self.written.insert(key.kind.clone(), revision)),
+            Some(last) => *last = self.touches,
+            None => drop(self.written.insert(key.kind.clone(), self.touches)),
         }
     }
 

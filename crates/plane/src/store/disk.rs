@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::contents::{Contents, place};
 use super::key::{Key, Kind};
 use super::object::{Object, pack, unpack};
+use crate::files::create_private;
 
 const FILE: &str = "commits.jsonl";
 
@@ -81,8 +82,8 @@ pub(super) struct Disk {
     length: u64,
     /// Length after the last compaction.
     compacted: u64,
-    /// What was written since a compaction began.
-    since: Option<Vec<u8>>,
+    /// The file of a compaction that has begun, and what was written since then.
+    since: Option<(PathBuf, Vec<u8>)>,
 }
 
 impl Disk {
@@ -94,13 +95,16 @@ impl Disk {
             replay(&path, contents)?;
         }
         remove_leftovers(folder)?;
-        let snapshot = Snapshot::new(folder);
-        snapshot.write(contents.revision, contents.all())?;
-        fs::rename(&snapshot.path, &path)?;
-        sync_folder(folder)?;
-        let file = OpenOptions::new().append(true).open(&path)?;
-        let length = file.metadata()?.len();
+        let (file, length) = written_whole(folder, contents)?;
         Ok(Self { folder: folder.to_owned(), file, durability, length, compacted: length, since: None })
+    }
+
+    /// Replaces everything in the file; a compaction that has begun comes to nothing.
+    pub(super) fn replace(&mut self, contents: &Contents) -> io::Result<()> {
+        (self.file, self.length) = written_whole(&self.folder, contents)?;
+        self.compacted = self.length;
+        self.since = None;
+        Ok(())
     }
 
     /// Writes one commit and hands it to the operating system, or with `fsync` to the disk, before returning.
@@ -116,7 +120,7 @@ impl Disk {
             return Err(error);
         }
         self.length += line.len() as u64;
-        if let Some(since) = &mut self.since {
+        if let Some((_, since)) = &mut self.since {
             since.extend_from_slice(&line);
         }
         Ok(())
@@ -131,13 +135,19 @@ impl Disk {
 
     /// From now on commits are kept for the new file too.
     pub(super) fn begin_compaction(&mut self) -> Snapshot {
-        self.since = Some(Vec::new());
-        Snapshot::new(&self.folder)
+        let snapshot = Snapshot::new(&self.folder);
+        self.since = Some((snapshot.path.clone(), Vec::new()));
+        snapshot
     }
 
     /// Replaces the old file with the new one, including what was written in the meantime.
     pub(super) fn finish_compaction(&mut self, snapshot: &Snapshot, written: io::Result<()>) -> io::Result<()> {
-        let since = self.since.take().unwrap_or_default();
+        if self.since.as_ref().is_none_or(|(path, _)| *path != snapshot.path) {
+            // The whole file was replaced in the meantime.
+            snapshot.discard();
+            return Ok(());
+        }
+        let (_, since) = self.since.take().unwrap_or_default();
         // Whatever goes wrong, the next attempt comes only after further growth.
         self.compacted = self.length;
         written?;
@@ -172,7 +182,8 @@ impl Snapshot {
     }
 
     pub(super) fn write(&self, revision: u64, objects: impl IntoIterator<Item = (Key, Object)>) -> io::Result<()> {
-        let mut writer = BufWriter::new(File::create(&self.path)?);
+        // Objects hold tokens and passwords.
+        let mut writer = BufWriter::new(create_private(&self.path)?);
         // A line without a name carries only the counter, which must not go back when the newest write was a deletion.
         let counter = Key::new(&Kind::new("", ""), "", "", "");
         writer.write_all(&line(revision, &counter, None)?)?;
@@ -182,6 +193,17 @@ impl Snapshot {
         writer.flush()?;
         writer.get_ref().sync_all()
     }
+}
+
+/// Writes the file of a folder with these contents only, and opens it.
+fn written_whole(folder: &Path, contents: &Contents) -> io::Result<(File, u64)> {
+    let (path, snapshot) = (folder.join(FILE), Snapshot::new(folder));
+    snapshot.write(contents.revision, contents.all())?;
+    fs::rename(&snapshot.path, &path)?;
+    sync_folder(folder)?;
+    let file = OpenOptions::new().append(true).open(&path)?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
 }
 
 /// One line of the file. The object is put into it as it is kept in memory: as JSON text.
@@ -244,6 +266,6 @@ fn replay(path: &Path, contents: &mut Contents) -> io::Result<()> {
                 objects.remove(&place(&key));
             }
         }
-        contents.touch(&key, line.revision);
+        contents.touch(&key);
     }
 }

@@ -38,13 +38,21 @@ pub struct Topic {
     pub cluster: Option<Arc<str>>,
 }
 
+/// What readers of the log wait for. Every life is newer than the ones before, whatever its revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Now {
+    /// How often the log was restarted.
+    pub(super) life: u64,
+    pub(super) revision: u64,
+}
+
 /// The part of the log that belongs to a topic with watchers.
 #[derive(Debug)]
 struct TopicLog {
     changes: VecDeque<Arc<Change>>,
     /// Revision of the newest change that was dropped.
     lost: u64,
-    newest: signal::Sender<u64>,
+    newest: signal::Sender<Now>,
 }
 
 #[derive(Debug)]
@@ -61,6 +69,8 @@ pub(super) struct Log {
     /// Watches may start after this revision or a newer one.
     oldest: u64,
     channels: HashMap<Topic, TopicLog>,
+    /// How often the log was restarted.
+    life: u64,
 }
 
 impl Log {
@@ -71,6 +81,16 @@ impl Log {
     /// Starts the log at this revision.
     pub(super) fn begin(&mut self, revision: u64) {
         self.oldest = revision;
+    }
+
+    /// Forgets everything and starts again at this revision: nobody can watch across that.
+    pub(super) fn restart(&mut self, revision: u64) {
+        *self = Self { oldest: revision, life: self.life + 1, ..Self::new(self.limits) };
+    }
+
+    /// How often the log was restarted.
+    pub(super) fn life(&self) -> u64 {
+        self.life
     }
 
     pub(super) fn oldest(&self) -> u64 {
@@ -95,7 +115,7 @@ impl Log {
                 continue;
             }
             channel.changes.push_back(change.clone());
-            channel.newest.send_replace(change.revision);
+            channel.newest.send_replace(Now { life: self.life, revision: change.revision });
         }
         let bytes = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.text().len()) + OVERHEAD;
         self.bytes += bytes;
@@ -122,7 +142,7 @@ impl Log {
     }
 
     /// Wakes for changes of a topic from now on.
-    pub(super) fn subscribe(&mut self, topic: &Topic) -> signal::Receiver<u64> {
+    pub(super) fn subscribe(&mut self, topic: &Topic) -> signal::Receiver<Now> {
         if let Some(channel) = self.channels.get(topic) {
             return channel.newest.subscribe();
         }
@@ -131,7 +151,8 @@ impl Log {
         };
         let changes: VecDeque<_> =
             self.entries.iter().map(|entry| &entry.change).filter(|c| fits(c)).cloned().collect();
-        let (newest, receiver) = signal::channel(changes.back().map_or(self.oldest, |change| change.revision));
+        let revision = changes.back().map_or(self.oldest, |change| change.revision);
+        let (newest, receiver) = signal::channel(Now { life: self.life, revision });
         self.channels.insert(topic.clone(), TopicLog { changes, lost: self.oldest, newest });
         receiver
     }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -14,6 +15,8 @@ pub struct Object(Arc<Packed>);
 #[derive(Debug)]
 struct Packed {
     revision: u64,
+    /// Unlike the revision, this number is never given to another object.
+    serial: u64,
     /// Without `metadata.resourceVersion`, which is added when the object is unpacked.
     text: Box<str>,
     /// Shared while anybody holds it.
@@ -22,7 +25,14 @@ struct Packed {
 
 impl Object {
     pub(super) fn new(revision: u64, text: Box<str>) -> Self {
-        Self(Arc::new(Packed { revision, text, unpacked: Mutex::default() }))
+        static SERIAL: AtomicU64 = AtomicU64::new(1);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::new(Packed { revision, serial, text, unpacked: Mutex::default() }))
+    }
+
+    /// Says which state this is, also across restores, after which revisions are given out a second time.
+    pub(crate) fn serial(&self) -> u64 {
+        self.0.serial
     }
 
     /// Revision of the last write to this object.

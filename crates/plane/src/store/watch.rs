@@ -12,44 +12,56 @@ use tokio::sync::watch::Receiver;
 use super::base::Store;
 use super::change::Change;
 use super::error::Expired;
-use super::log::Topic;
+use super::log::{Now, Topic};
 
 const BATCH: usize = 256;
 
-/// Changes in order; ends when the reader has fallen behind the log.
+/// Changes in order; ends when the reader has fallen behind the log, or the store has gone back in time.
 pub struct Watch {
     store: Arc<Store>,
     topic: Option<Topic>,
+    /// The life of the store this watch belongs to; it ends with it.
+    life: u64,
     cursor: u64,
     batch: VecDeque<Arc<Change>>,
-    wake: BoxFuture<'static, Receiver<u64>>,
+    wake: BoxFuture<'static, Receiver<Now>>,
 }
 
 impl Store {
-    /// All changes after a revision, in order and without gaps. The stream ends when its reader falls behind the log.
+    /// All changes after a revision, in order and without gaps. The stream ends when its reader falls behind the log, or when
+    /// the store goes back in time. A revision of the future belongs to an earlier life.
     pub fn watch(self: &Arc<Self>, after: u64) -> Result<Watch, Expired> {
-        self.inner.read().log.check(after)?;
-        Ok(Watch::new(self.clone(), None, after, self.newest.subscribe()))
+        let inner = self.inner.read();
+        inner.log.check(after)?;
+        if after > inner.contents.revision {
+            return Err(Expired { asked: after, oldest: inner.log.oldest() });
+        }
+        let life = inner.log.life();
+        drop(inner);
+        Ok(Watch::new(self.clone(), None, life, after, self.newest.subscribe()))
     }
 
-    /// The same for one kind, in one cluster or in all of them; other changes cost this reader nothing.
+    /// The same for one kind, in one cluster or in all of them; other changes cost this reader nothing. A revision of the future
+    /// is accepted without a word, as API servers do: nothing comes until the counter has passed it.
     pub(crate) fn watch_topic(self: &Arc<Self>, topic: Topic, after: u64) -> Result<Watch, Expired> {
         let mut inner = self.inner.write();
         inner.log.check(after)?;
         let newest = inner.log.subscribe(&topic);
+        let life = inner.log.life();
         drop(inner);
-        Ok(Watch::new(self.clone(), Some(topic), after, newest))
+        Ok(Watch::new(self.clone(), Some(topic), life, after, newest))
     }
 
-    /// Up to `limit` changes after a revision, or none if the log no longer reaches back that far.
-    fn changes(&self, topic: Option<&Topic>, after: u64, limit: usize) -> Option<Vec<Arc<Change>>> {
-        self.inner.read().log.changes(topic, after, limit)
+    /// Up to `limit` changes after a revision, or none if the log no longer reaches back that far or is another one by now.
+    fn changes(&self, topic: Option<&Topic>, life: u64, after: u64, limit: usize) -> Option<Vec<Arc<Change>>> {
+        let inner = self.inner.read();
+        if inner.log.life() == life { inner.log.changes(topic, after, limit) } else { None }
     }
 }
 
 impl Watch {
-    fn new(store: Arc<Store>, topic: Option<Topic>, after: u64, newest: Receiver<u64>) -> Self {
-        Self { store, topic, cursor: after, batch: VecDeque::new(), wake: Box::pin(async move { newest }) }
+    fn new(store: Arc<Store>, topic: Option<Topic>, life: u64, after: u64, newest: Receiver<Now>) -> Self {
+        Self { store, topic, life, cursor: after, batch: VecDeque::new(), wake: Box::pin(async move { newest }) }
     }
 }
 
@@ -62,7 +74,7 @@ impl Stream for Watch {
                 self.cursor = change.revision;
                 return Poll::Ready(Some(change));
             }
-            match self.store.changes(self.topic.as_ref(), self.cursor, BATCH) {
+            match self.store.changes(self.topic.as_ref(), self.life, self.cursor, BATCH) {
                 None => return Poll::Ready(None),
                 Some(changes) if !changes.is_empty() => {
                     self.batch = changes.into();
@@ -71,10 +83,10 @@ impl Stream for Watch {
                 Some(_) => {}
             }
             let Poll::Ready(mut newest) = self.wake.as_mut().poll(context) else { return Poll::Pending };
-            let cursor = self.cursor;
+            let (life, cursor) = (self.life, self.cursor);
             self.wake = Box::pin(async move {
-                // An error means the store is gone; the next read of the log then finds nothing new.
-                let _ = newest.wait_for(|now| *now > cursor).await;
+                // An error means that the log was restarted; the next read finds that out.
+                let _ = newest.wait_for(|now| now.life != life || now.revision > cursor).await;
                 newest
             });
         }

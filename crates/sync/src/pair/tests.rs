@@ -10,7 +10,7 @@ use super::*;
 use crate::address::{Role, Side};
 use crate::edit;
 use crate::kind::ApiKind;
-use crate::memory::PrimaryState;
+use crate::memory::{Applied, PrimaryState};
 use crate::ownership::applied;
 use crate::transform::Unchanged;
 use crate::vocabulary::tests::WORDS;
@@ -38,7 +38,7 @@ fn at(side: Side) -> ObjectAddress {
 }
 
 fn link() -> Link {
-    Link { labels: Vec::new(), annotations: vec![("test/source", "s".into())], marks: Vec::new() }
+    Link { labels: Vec::new(), annotations: vec![("test/source", "s".into())], marks: Vec::new(), notes: Vec::new() }
 }
 
 impl Model {
@@ -62,15 +62,19 @@ impl Model {
             remembered: self.state.entry("e"),
             partial: false,
             copy_uid: None,
+            how: None,
+            proof: None,
             shared: false,
             vouched: true,
-            holder: Some("agent"),
+            ordered: false,
+            circular: false,
+            holder: Some("agent".into()),
             primary: true,
             link: Some((&link, "agent")),
             subresources: &["status"],
             status: StatusFlow::Back,
             transform: &Unchanged,
-            adoption: AdoptionPolicy::Refuse,
+            offered: false,
             schema: "schema",
             apply: self.apply,
         };
@@ -123,9 +127,9 @@ impl Model {
                 assert!(self.slot(&at).replace(object).is_none(), "a copy is not created twice");
                 self.touch(&at);
             }
-            Step::Edit { at, edits, guard, annotated } => {
+            Step::Edit { at, edits, guard } => {
                 let object = self.slot(&at).as_mut().unwrap();
-                assert!(guard.holds(object) && annotated == object["metadata"]["annotations"].is_object());
+                assert!(guard.holds(object));
                 edit::apply(&edits, object);
                 edit::apply(&edits, &mut self.owned);
                 self.touch(&at);
@@ -150,9 +154,10 @@ impl Model {
                 object["metadata"]["deletionTimestamp"] = "now".into();
                 self.touch(&at);
             }
-            Step::RememberNext { entry, value, only } => self.state.note_next(&entry, value, only),
-            Step::Remember { entry, value, instead, .. } => {
-                self.state.note_as(&entry, instead.map_or(Applied::Whole(value), Applied::Sum));
+            Step::RememberNext { entry, value } => self.state.note_next(&entry, value),
+            Step::Remember { entry, value, copy, how, instead } => {
+                let copy = copy.and_then(|at| CopyNote::of(&WORDS, self.slot(&at).as_ref()?, how));
+                self.state.note_written(&entry, instead.map_or(Applied::Whole(value), Applied::Sum), copy);
             }
             Step::Forget => self.state = PrimaryState::default(),
             Step::ConfirmNoCopy => assert!(self.copy.is_none()),
@@ -185,6 +190,43 @@ impl Model {
     fn set_spec(&mut self, spec: Value) {
         self.source.as_mut().unwrap()["spec"] = spec;
         self.touch(&at(WORDS.consumer));
+    }
+}
+
+#[test]
+fn a_copy_that_is_made_again_is_not_taken_for_the_one_before() {
+    let (first, second) = (json!({"a": 1}), json!({"b": 2}));
+    let mut model = Model::new(&first, false);
+    model.settle();
+    model.copy = None;
+    model.set_spec(second);
+    let created = model.steps().iter().position(|step| matches!(step, Step::Create { .. })).unwrap();
+    model.crash_after(created + 1);
+    model.set_spec(first.clone());
+    model.settle();
+    assert_eq!(model.copy.unwrap()["spec"], first);
+}
+
+#[test]
+fn a_late_write_is_refused_although_everything_is_as_it_was() {
+    for apply in [false, true] {
+        let mut model = Model::new(&json!({"a": 1}), apply);
+        model.settle();
+        model.set_spec(json!({"a": 2}));
+        let is_write = |step: &Step| matches!(step, Step::Edit { .. } | Step::Apply { .. });
+        let late = model.steps().into_iter().find(is_write).unwrap();
+        model.settle();
+        model.set_spec(json!({"a": 1}));
+        model.settle();
+        let copy = model.copy.as_ref().unwrap();
+        assert_eq!(copy["spec"], json!({"a": 1}));
+        match late {
+            Step::Edit { guard, .. } => assert!(!guard.holds(copy)),
+            Step::Apply { object, .. } => {
+                assert_ne!(object["metadata"]["resourceVersion"], copy["metadata"]["resourceVersion"]);
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -238,5 +280,80 @@ proptest! {
         model.set_spec(second);
         model.settle();
         prop_assert_eq!(&model.copy.as_ref().unwrap()["spec"]["theirs"], "kept");
+    }
+}
+
+#[test]
+fn a_copy_that_was_restored_from_a_backup_is_brought_up_to_date() {
+    for apply in [false, true] {
+        for uid in ["u", "restored"] {
+            let mut model = Model::new(&json!({"a": 1}), apply);
+            model.settle();
+            model.set_spec(json!({"a": 2}));
+            model.settle();
+            let backup = model.copy.clone();
+            model.set_spec(json!({"a": 3}));
+            model.settle();
+            model.copy = backup;
+            model.copy.as_mut().unwrap()["metadata"]["uid"] = uid.into();
+            model.touch(&at(WORDS.provider));
+            model.settle();
+            let copy = model.copy.as_ref().unwrap();
+            assert_eq!(copy["spec"], json!({"a": 3}), "{apply} {uid}");
+            let mark = Mark::read(annotation(copy, WORDS.applied_state).unwrap());
+            assert!(apply || mark.number > 2, "the mark of a write is not seen again: {mark}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_whose_annotations_were_wiped_was_not_restored() {
+    let mut model = Model::new(&json!({"a": 1}), false);
+    model.settle();
+    model.set_spec(json!({"a": 2}));
+    model.settle();
+    let copy = model.copy.as_mut().unwrap();
+    copy["metadata"]["annotations"] = json!({"test/source": "s"});
+    copy["spec"]["theirs"] = json!("kept");
+    model.touch(&at(WORDS.provider));
+    model.settle();
+    assert_eq!(model.copy.unwrap()["spec"], json!({"a": 2, "theirs": "kept"}));
+}
+
+#[test]
+fn only_a_copy_that_was_made_is_deleted_with_its_source() {
+    for apply in [false, true] {
+        for (how, forgotten) in [("made", false), ("adopted", false), ("linked", false), ("adopted", true), ("", true)]
+        {
+            let mut model = Model::new(&json!({"a": 1}), apply);
+            model.settle();
+            let mut note = model.state.entry("e").unwrap().copy.clone().unwrap();
+            assert_eq!((note.uid.as_str(), note.how), ("u", Some(Acquired::Made)));
+            let copy = model.copy.as_mut().unwrap();
+            if !how.is_empty() {
+                set(copy, "annotations", WORDS.acquired, how);
+            }
+            note.how = Acquired::of(&WORDS, copy);
+            model.state.note_copy("e", note);
+            model.set_spec(json!({"a": 2}));
+            model.settle();
+            if forgotten {
+                model.state = PrimaryState::default();
+            } else {
+                // Somebody has removed it, but it is remembered.
+                model.copy.as_mut().unwrap()["metadata"]["annotations"].as_object_mut().unwrap().remove(WORDS.acquired);
+            }
+            model.source.as_mut().unwrap()["metadata"]["deletionTimestamp"] = "now".into();
+            let steps = model.steps();
+            let deletes = steps.iter().any(|step| matches!(step, Step::Delete { .. }));
+            assert_eq!(deletes, ["made", ""].contains(&how), "{how} {forgotten}: {steps:?}");
+            if !deletes {
+                for step in steps {
+                    model.execute(step);
+                }
+                assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({"a": 2}));
+                assert!(!model.copy.unwrap()["metadata"].to_string().contains("test/"));
+            }
+        }
     }
 }

@@ -7,7 +7,8 @@ use carrick_client::Server;
 use super::connect::SliceRef;
 use super::conversion::ConversionServer;
 use super::timing::Timing;
-use crate::rules::{Adoption, AgentDefaults};
+use crate::rules::access::{Budget, Reserved};
+use crate::rules::{Adoption, AfterRestore, AgentDefaults};
 
 /// A part of the agent that can be switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,8 +57,14 @@ pub struct AgentConfig {
     pub take_over: bool,
     /// What happens to objects in the place of copies where a PublishedResource says nothing about it.
     pub adoption: Adoption,
+    /// What happens to orders that have gone back in time where a PublishedResource says nothing about it.
+    pub after_restore: AfterRestore,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
+    /// Namespaces of the service cluster, beside its own and those of the cluster, that no order leads to.
+    pub reserved_namespaces: Vec<String>,
+    /// How many related objects one order may have.
+    pub budget: Budget,
     /// Controllers not to run.
     pub disabled: BTreeSet<Controller>,
     /// Whether to work only while holding a lease.
@@ -81,6 +88,14 @@ pub struct AgentConfig {
 impl AgentConfig {
     /// What holds for all PublishedResources.
     pub(super) fn defaults(&self) -> AgentDefaults {
-        AgentDefaults { agent_name: self.agent_name.clone(), adoption: self.adoption, apply: self.apply }
+        let agent_name = self.agent_name.clone();
+        AgentDefaults {
+            agent_name,
+            adoption: self.adoption,
+            after_restore: self.after_restore,
+            apply: self.apply,
+            reserved: Reserved::new(&self.namespace, &self.reserved_namespaces),
+            budget: self.budget,
+        }
     }
 }

@@ -6,7 +6,8 @@ use std::pin::pin;
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, ListOptions, Resource, Server};
 use carrick_kcp::LOGICAL_CLUSTER_NAME;
-use carrick_kcp::apis::v1alpha1::{ApiExport, ApiExportEndpointSlice, ExportReference};
+use carrick_kcp::apis::v1alpha1::{ApiExportEndpointSlice, ExportReference};
+use carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_kcp::core::v1alpha1::LogicalCluster;
 use carrick_kcp::kinds::{API_EXPORT_ENDPOINT_SLICE, KcpObject, Kind};
 use carrick_kcp::url::UrlError;
@@ -210,7 +211,7 @@ async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
         let url = carrick_kcp::url::retarget(kcp.url(), &reference.path).map_err(|e| path_error(e.to_string()))?;
         kcp.at_url(&url).map_err(|e| path_error(e.to_string()))?
     };
-    get::<ApiExport>(&export_client, &reference.name).await?;
+    get_export(&export_client, &reference.name).await?;
     let export_workspace = workspace(export_client).await?;
     tracing::info!(
         apiexport = reference.name,
@@ -229,7 +230,7 @@ async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
 
 /// The slice of an export: the one of the same name that kcp makes, else any in the workspace that is for this export.
 async fn slice_of(client: &Client, export: &str) -> Result<(String, ApiExportEndpointSlice), ConnectError> {
-    get::<ApiExport>(client, export).await?;
+    get_export(client, export).await?;
     let failed = |source: Error| ConnectError::Request {
         what: format!("APIExportEndpointSlice of APIExport {export:?}"),
         workspace: shown(client),
@@ -277,8 +278,17 @@ async fn workspace(client: Client) -> Result<Workspace, ConnectError> {
 }
 
 async fn get<K: KcpObject>(client: &Client, name: &str) -> Result<K, ConnectError> {
+    existing(client, name, client.get_kcp(name).await)
+}
+
+/// The export in the newest version that kcp serves.
+async fn get_export(client: &Client, name: &str) -> Result<ApiExport, ConnectError> {
+    existing(client, name, client.get_newest(name).await)
+}
+
+fn existing<K: KcpObject>(client: &Client, name: &str, found: Result<Option<K>, Error>) -> Result<K, ConnectError> {
     let what = format!("{} {name:?}", K::KIND.kind);
-    match client.get_kcp(name).await {
+    match found {
         Ok(Some(object)) => Ok(object),
         Ok(None) => Err(ConnectError::Missing {
             what,

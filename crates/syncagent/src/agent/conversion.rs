@@ -19,7 +19,6 @@ use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use serde_json::Value;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -42,9 +41,11 @@ const LARGEST_BODY: usize = 32 << 20;
 /// Larger bodies wait for each other.
 const SMALL_BODY: usize = 1 << 20;
 /// How many large bodies are in memory at the same time. Whoever can reach the address can send some.
-const LARGE_BODIES: usize = 4;
+const LARGE_BODIES: usize = 1;
+/// How many bodies are read and converted at the same time: what is read of one takes many times its room.
+const AT_WORK: usize = 2;
 /// Connections at the same time. Others wait to be accepted.
-const MOST_CONNECTIONS: usize = 64;
+const MOST_CONNECTIONS: usize = 32;
 
 /// Where the conversion webhook is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +107,8 @@ impl ConversionServer {
     ) {
         part.works();
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        let answers = Arc::new(Answers { catalog, large: Semaphore::new(LARGE_BODIES) });
+        let (large, work) = (Semaphore::new(LARGE_BODIES), Semaphore::new(AT_WORK));
+        let answers = Arc::new(Answers { catalog, large, work });
         let mut loaded = self.changed();
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -146,6 +148,7 @@ impl ConversionServer {
 struct Answers {
     catalog: Receiver<Arc<Catalog>>,
     large: Semaphore,
+    work: Semaphore,
 }
 
 async fn connection(stream: TcpStream, acceptor: TlsAcceptor, answers: Arc<Answers>) {
@@ -175,23 +178,22 @@ impl Answers {
             return plain(StatusCode::BAD_REQUEST, "the body is too large, or took too long\n");
         };
         let (body, catalog) = (body.to_bytes(), Arc::clone(&self.catalog.borrow()));
+        let _turn = self.work.acquire().await;
         // Rules are bounded, but a list may be long, and other tasks must not wait for it.
         let answered = tokio::task::spawn_blocking(move || {
-            let review = serde_json::from_slice::<Value>(&body).ok()?;
-            drop(body);
-            Some(review::answer(&review, |group, kind| {
+            review::answer(&body, |group, kind| {
                 let rules = catalog.entries.values().filter_map(|entry| entry.rules.as_ref().ok());
                 let mut rules = rules.filter(|rules| rules.remote.group == group && rules.remote.kind == kind);
                 rules.next().map(|rules| &rules.conversions)
-            }))
+            })
         });
         let Ok(Some(answered)) = answered.await else {
-            return plain(StatusCode::BAD_REQUEST, "the body is not JSON\n");
+            return plain(StatusCode::BAD_REQUEST, "the body is no ConversionReview\n");
         };
-        if let Some(problem) = answered["response"]["result"]["message"].as_str() {
+        if let Some(problem) = &answered.problem {
             tracing::warn!(problem, "An object cannot be converted.");
         }
-        let mut response = Response::new(Full::new(Bytes::from(answered.to_string())));
+        let mut response = Response::new(Full::new(Bytes::from(answered.text)));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     }

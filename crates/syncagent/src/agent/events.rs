@@ -1,9 +1,11 @@
 //! Kubernetes Events, written off the critical path.
 //!
 //! Controllers put events into a queue and go on. Equal events become one object with a count; an object that causes too many is rate
-//! limited; when servers are slow or down, events are dropped, never anything else. They are written a moment later, and only now and
+//! limited, and so are warnings for one reason in one workspace; when servers are slow or down, events are dropped, never anything else. They are written a moment later, and only now and
 //! then while servers are at their limit: objects come first.
 
+mod closed;
+mod flood;
 mod ledger;
 mod note;
 
@@ -20,6 +22,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use closed::Closed;
+use flood::{Admitted, Flood};
 use ledger::{Ledger, Verdict, WrittenEvent};
 use note::{Involved, Note};
 
@@ -29,6 +33,9 @@ const WORKERS: usize = 4;
 const QUEUE: usize = 1024;
 const LONGEST_MESSAGE: usize = 1024;
 const LONGEST_NAME: usize = 253;
+/// What the last warning says of many.
+const LEFT_OUT: &str =
+    " (There are many warnings of this reason in this workspace: more of them are left out for a minute.)";
 /// How long an event waits anyway, so that what it is about is done first.
 const SETTLE: Duration = Duration::from_millis(100);
 /// How long the next event waits for overloaded servers.
@@ -41,30 +48,48 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 pub struct Recorder {
     component: &'static str,
     queues: Arc<Vec<mpsc::Sender<Note>>>,
+    closed: Arc<Closed>,
+    flood: Arc<Flood>,
 }
 
 impl Recorder {
     /// Starts the tasks that write events, at a pace that servers can bear.
     pub fn start(component: &'static str, pace: &Pace) -> (Self, Writers) {
         let (mut tasks, hurry) = (JoinSet::new(), CancellationToken::new());
+        let closed = Arc::<Closed>::default();
         let queues = (0..WORKERS)
             .map(|_| {
                 let (sender, receiver) = mpsc::channel(QUEUE);
-                tasks.spawn(write_all(receiver, pace.clone(), hurry.clone()));
+                tasks.spawn(write_all(receiver, pace.clone(), hurry.clone(), Arc::clone(&closed)));
                 sender
             })
             .collect();
-        (Self { component, queues: Arc::new(queues) }, Writers { tasks, hurry })
+        (Self { component, queues: Arc::new(queues), closed, flood: Arc::default() }, Writers { tasks, hurry })
     }
 
     /// The same recorder in the name of another controller.
     #[must_use]
     pub fn of(&self, component: &'static str) -> Self {
-        Self { component, queues: Arc::clone(&self.queues) }
+        Self { component, ..self.clone() }
+    }
+
+    /// Where to take note of what consumers decide about events.
+    pub(crate) fn closed(&self) -> Arc<Closed> {
+        Arc::clone(&self.closed)
     }
 
     /// Queues an event about an object, to be written where the client points. Returns at once and never fails.
     pub fn event(&self, client: &Client, involved: &Value, kind: Type, reason: &str, message: &str) {
+        let mut message = shortened(message, LONGEST_MESSAGE).to_owned();
+        if kind == Type::Warning {
+            match self.flood.admits(client.url(), (reason, &message), Instant::now()) {
+                Admitted::Yes => {}
+                Admitted::Last => {
+                    message = format!("{}{LEFT_OUT}", shortened(&message, LONGEST_MESSAGE - LEFT_OUT.len()));
+                }
+                Admitted::No => return,
+            }
+        }
         let involved = Involved::of(involved);
         // All events of one object go through one queue, so that their order and their counts are right.
         let mut hasher = DefaultHasher::new();
@@ -77,7 +102,7 @@ impl Recorder {
             involved,
             kind,
             reason: reason.to_owned(),
-            message: shortened(message, LONGEST_MESSAGE).to_owned(),
+            message,
         };
         if let Err(mpsc::error::TrySendError::Full(note)) = self.queues[queue].try_send(note) {
             tracing::debug!(object = note.involved.name, reason = note.reason, "Too many events, dropped one.");
@@ -100,7 +125,7 @@ impl Writers {
     }
 }
 
-async fn write_all(mut queue: mpsc::Receiver<Note>, pace: Pace, hurry: CancellationToken) {
+async fn write_all(mut queue: mpsc::Receiver<Note>, pace: Pace, hurry: CancellationToken, closed: Arc<Closed>) {
     let mut ledger = Ledger::default();
     while let Some(note) = queue.recv().await {
         let calm = async {
@@ -111,7 +136,13 @@ async fn write_all(mut queue: mpsc::Receiver<Note>, pace: Pace, hurry: Cancellat
             () = hurry.cancelled() => {}
             () = calm => {}
         }
+        if closed.is_closed(note.client.url()) {
+            continue;
+        }
         if let Err(error) = write(&mut ledger, &note).await {
+            if error.is_forbidden() {
+                closed.refused(note.client.url());
+            }
             tracing::debug!(object = note.involved.name, reason = note.reason, %error, "Event not written.");
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::{Client, Server};
-use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
+use carrick_kcp::apis::v1alpha2::{ApiExport, PermissionClaim};
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -29,10 +29,10 @@ use super::objects::explain::{Plans, plan_all};
 use super::schemas::Chosen;
 use super::timing::Timing;
 use super::{keeper, objects, rights};
-use crate::api::{AGENT_NAME, KEEPER, PublishedResource};
+use crate::api::{AGENT_NAME, FORMER_AGENTS, KEEPER, PublishedResource};
 use crate::rules::AgentDefaults;
 use crate::rules::export::{ExportChange, apply};
-use crate::rules::keeper::{Keeper, Keeping, decide};
+use crate::rules::keeper::{Keeper, Keeping, decide, read_former};
 
 pub use error::ExplainError;
 pub use report::{Explained, Published, Report};
@@ -82,17 +82,13 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
         timing: config.timing,
     };
     let mut catalog = read_catalog(setup, &health, question.patience).await?;
-    if let Some(name) = &question.published_resource
-        && !catalog.resources.contains_key(name)
-        && !catalog.problems.contains_key(name)
-    {
-        let known = catalog.resources.keys().chain(catalog.problems.keys()).cloned().collect::<BTreeSet<_>>();
-        let known = known.into_iter().collect();
-        return Err(ExplainError::Unknown { name: name.clone(), known });
+    if let Some(name) = &question.published_resource {
+        check_published(name, &catalog)?;
     }
     let keeping = keeping(&config, cluster, &export, &catalog);
     catalog.others = keeping.others;
-    let mut served = Catalog { others: catalog.others.clone(), ..copied(&catalog) };
+    let former = read_former(export.metadata.annotation(FORMER_AGENTS));
+    let mut served = Catalog { others: catalog.others.clone(), former, ..copied(&catalog) };
     let blocked: BTreeMap<String, String> = keeper::blocked(&catalog, &keeping.blocked, &config.agent_name).collect();
     for name in blocked.keys() {
         served.entries.remove(name);
@@ -107,28 +103,7 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
         served.entries.retain(|entry, _| entry == name);
         served.resources.retain(|entry, _| entry == name);
     }
-    let pace = objects::pace();
-    let (recorder, _writers) = Recorder::start("syncagent", &pace);
-    let context = objects::Context {
-        local: local.client(),
-        slice_workspace: places.slice.client.clone(),
-        slice: places.slice_name.clone(),
-        export_workspace: places.export.client.clone(),
-        export: places.export_name.clone(),
-        agent_name: config.agent_name.clone(),
-        namespace: config.namespace.clone(),
-        timing: config.timing,
-        recorder,
-        pace,
-        metrics: Arc::new(Metrics::default()),
-        health: Arc::clone(&health),
-        orders: Arc::default(),
-        consumers: None,
-        troubles: watch::Sender::default(),
-        refused: mpsc::unbounded_channel().0,
-        released: watch::Sender::default(),
-        granted: watch::Sender::default().subscribe(),
-    };
+    let context = context(&config, local.client(), &places, &health);
     let plans = plan_all(context, &served, question.patience).await;
     if let Some(workspace) = &question.workspace
         && plans.problem.is_none()
@@ -144,19 +119,64 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
         described.doubts.extend(doubts.get(name).into_iter().flatten().cloned());
         described.idle = blocked.get(name).cloned().or(described.idle);
         if described.idle.is_none() && !served.entries.contains_key(name) {
-            described.idle = Some("there are no rules for them until that is put right".to_owned());
+            // A running agent may go on by rules that nobody else can read any more.
+            if described.reported.iter().any(|told| told.starts_with(SYNCING)) {
+                described.unexplained =
+                    Some("only the running agent knows their rules until that is put right".to_owned());
+            } else {
+                described.idle = Some("there are no rules for them until that is put right".to_owned());
+            }
         }
         published_resources.push(described);
     }
     if let (Some(object), true) = (&question.object, published_resources.iter().all(|it| it.objects.is_empty())) {
         let idle = published_resources.iter().filter_map(|it| {
-            Some(format!("PublishedResource {}: {}", it.name, it.problem.as_ref().or(it.idle.as_ref())?))
+            let why = it.problem.as_ref().or(it.idle.as_ref()).or(it.unexplained.as_ref());
+            Some(format!("PublishedResource {}: {}", it.name, why?))
         });
         let idle = idle.collect();
         return Err(ExplainError::NoObject { object: object.clone(), workspace: question.workspace.clone(), idle });
     }
     let agent = config.agent_name;
     Ok(Report { agent, export: places.export_name, export_changes, published_resources, incomplete: plans.problem })
+}
+
+/// What objects are looked at with: everything is read, and nothing is reported to anybody.
+pub(super) fn context(config: &AgentConfig, local: Client, places: &Places, health: &Arc<Health>) -> objects::Context {
+    let pace = objects::pace(config.budget);
+    // Without the other end, no event is ever written.
+    let (recorder, _) = Recorder::start("syncagent", &pace);
+    objects::Context {
+        local,
+        slice_workspace: places.slice.client.clone(),
+        slice: places.slice_name.clone(),
+        export_workspace: places.export.client.clone(),
+        export: places.export_name.clone(),
+        agent_name: config.agent_name.clone(),
+        namespace: config.namespace.clone(),
+        timing: config.timing,
+        budget: config.budget,
+        recorder,
+        pace,
+        metrics: Arc::new(Metrics::default()),
+        health: Arc::clone(health),
+        orders: Arc::default(),
+        consumers: None,
+        troubles: watch::Sender::default(),
+        refused: mpsc::unbounded_channel().0,
+        released: watch::Sender::default(),
+        former: watch::Sender::default(),
+        granted: watch::Sender::default().subscribe(),
+    }
+}
+
+/// Whether there is a PublishedResource of that name.
+pub(super) fn check_published(name: &str, catalog: &Catalog) -> Result<(), ExplainError> {
+    if catalog.resources.contains_key(name) || catalog.problems.contains_key(name) {
+        return Ok(());
+    }
+    let known = catalog.resources.keys().chain(catalog.problems.keys()).cloned().collect::<BTreeSet<_>>();
+    Err(ExplainError::Unknown { name: name.to_owned(), known: known.into_iter().collect() })
 }
 
 /// What an agent of that name would find to publish on a service cluster.
@@ -176,7 +196,7 @@ pub async fn catalog(
 }
 
 /// The catalog, as soon as everything in it is known.
-async fn read_catalog(
+pub(super) async fn read_catalog(
     setup: catalog::Setup,
     health: &Arc<Health>,
     patience: Duration,
@@ -214,8 +234,8 @@ fn copied(catalog: &Catalog) -> Catalog {
     }
 }
 
-async fn read_export(places: &Places) -> Result<ApiExport, ExplainError> {
-    let export = places.export.client.get_kcp(&places.export_name).await;
+pub(super) async fn read_export(places: &Places) -> Result<ApiExport, ExplainError> {
+    let export = places.export.client.get_newest(&places.export_name).await;
     let what = || format!("APIExport {}", places.export_name);
     let export = export.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?;
     Ok(export.unwrap_or_default())
@@ -338,8 +358,11 @@ async fn describe(
     let doubts = Vec::new();
     let (name, idle) = (name.to_owned(), idle.map(str::to_owned));
     let reported = resource.map(|pr| reported(pr)).unwrap_or_default();
-    Ok(Published { name, problem, doubts, schema, schema_exists, idle, reported, objects })
+    Ok(Published { name, problem, doubts, schema, schema_exists, idle, unexplained: None, reported, objects })
 }
+
+/// The condition that says by which rules objects are synchronized.
+const SYNCING: &str = "Syncing";
 
 /// What a running agent has reported about a PublishedResource in its present generation, and nobody else can know: it may have rules that
 /// cannot be read any more, and other rights than whoever asks.
@@ -347,7 +370,7 @@ fn reported(pr: &PublishedResource) -> Vec<String> {
     let told = pr.status.conditions.iter().map(|condition| &condition.0);
     let told = told.filter(|told| told["observedGeneration"] == pr.metadata.generation);
     let telling = told.filter(|told| match told["type"].as_str() {
-        Some("Syncing") => told["reason"] == "EarlierRules",
+        Some(SYNCING) => told["reason"] == "EarlierRules",
         Some("RightsGranted" | "ObjectsSynced") => told["status"] == "False" && told["reason"] != "NotSyncing",
         _ => false,
     });

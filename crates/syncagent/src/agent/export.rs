@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, Object};
-use carrick_kcp::apis::v1alpha1::ApiExport;
-use carrick_kcp::kinds::API_EXPORT;
+use carrick_kcp::apis::v1alpha2::ApiExport;
+use carrick_kcp::kinds::{Kind, VersionedObject};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::watch::{Receiver, Sender};
@@ -22,7 +22,7 @@ use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
 use super::objects::Released;
 use super::retry::Retry;
-use super::schemas::Chosen;
+use super::schemas::{Chosen, lacks_right};
 use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
 
@@ -36,12 +36,14 @@ const DISPUTED: u32 = 3;
 pub(crate) struct Exported {
     /// Names of the schemas it lists; nothing while it was not seen.
     schemas: Option<BTreeSet<String>>,
-    /// Why it could not be written.
-    problem: Option<String>,
+    /// Why it could not be written, and the PublishedResources that this write was for.
+    problem: Option<(String, BTreeSet<String>)>,
     /// Which one it is: one that was made anew may be in a workspace that was made anew, where no schema is left.
     pub(crate) uid: String,
     /// What is wrong with related resources in kcp, by PublishedResource.
     pub(crate) doubts: BTreeMap<String, Vec<String>>,
+    /// Why schemas cannot be listed although the export can be written, by schema.
+    taken: BTreeMap<String, String>,
 }
 
 impl Exported {
@@ -50,12 +52,20 @@ impl Exported {
         self.schemas.is_some()
     }
 
-    /// Whether it lists a schema, or why not; nothing while that may still come.
-    pub(crate) fn lists(&self, schema: &str) -> Option<Result<(), String>> {
-        if self.schemas.as_ref()?.contains(schema) {
+    /// Whether it lists a schema.
+    pub(crate) fn lists(&self, schema: &str) -> bool {
+        self.schemas.as_ref().is_some_and(|schemas| schemas.contains(schema))
+    }
+
+    /// Whether it lists the schema of a PublishedResource, with all claims that one needs, or why not; nothing while that may still come.
+    pub(crate) fn serves(&self, published: &str, schema: &str) -> Option<Result<(), String>> {
+        let refused = self.problem.as_ref();
+        let concerned = refused.filter(|(_, concerned)| concerned.contains(published));
+        if self.is_known() && self.lists(schema) && concerned.is_none() {
             return Some(Ok(()));
         }
-        self.problem.clone().map(Err)
+        let problem = self.taken.get(schema).or(refused.map(|(problem, _)| problem));
+        problem.filter(|_| self.is_known()).cloned().map(Err)
     }
 }
 
@@ -83,6 +93,10 @@ pub(crate) struct Export {
     pub(crate) warned: Mutex<Vec<String>>,
     /// What is wrong with related resources in kcp.
     pub(crate) doubts: Mutex<BTreeMap<String, Vec<String>>>,
+    /// Why schemas cannot be listed.
+    pub(crate) taken: Mutex<BTreeMap<String, String>>,
+    /// PublishedResources that the last write was for.
+    pub(crate) concerned: Mutex<BTreeSet<String>>,
 }
 
 impl Export {
@@ -92,8 +106,9 @@ impl Export {
         let writes = self.health.part("update of the APIExport");
         // Agents are commonly allowed to watch this one export only.
         let options = WatchOptions::fields(format!("metadata.name={}", self.name));
-        let mut events = pin!(watch(self.client.clone(), API_EXPORT.into(), options));
-        let mut seen = Seen::default();
+        let Some(kind) = newest_kind(&self.client, &part, &stop).await else { return };
+        let mut events = pin!(watch(self.client.clone(), kind.into(), options));
+        let mut seen = Seen { version: kind.version, ..Seen::default() };
         let mut known = false;
         let mut pace = Pace::default();
         let mut retry = Retry::for_objects();
@@ -140,19 +155,19 @@ impl Export {
                     // kcp completes a new export at the same time. The newer object is read, as the watch may be slower.
                     tracing::debug!(logger = CONTROLLER, apiexport = self.name, %error, "Somebody else was faster, retrying.");
                     lost_races += 1;
-                    seen.refresh(self.client.get_kcp(&self.name).await);
+                    seen.refresh(self.client.get_newest(&self.name).await);
                     retry.failed();
                 }
                 Err(error) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Error);
                     self.metrics.failed(CONTROLLER, &error.reason(), &about, &error.to_string());
+                    let problem = format!("APIExport {}: {error}{}", self.name, hint(&error));
                     if error.is_conflict() {
-                        seen.refresh(self.client.get_kcp(&self.name).await);
+                        seen.refresh(self.client.get_newest(&self.name).await);
                     } else {
-                        let problem = format!("APIExport {}: {error}{}", self.name, hint(&error));
                         writes.fails(&problem);
-                        self.show(seen.export.as_ref(), Some(problem));
                     }
+                    self.show(seen.export.as_ref(), Some(problem));
                     retry.failed();
                 }
             }
@@ -172,6 +187,8 @@ impl Export {
         };
         self.warn(export, &change.narrow_claims);
         self.doubts.lock().clone_from(&change.doubts);
+        self.taken.lock().clone_from(&change.taken);
+        self.concerned.lock().clone_from(&change.concerned);
         if !change.changed {
             return Ok(None);
         }
@@ -184,7 +201,7 @@ impl Export {
                 "Taking over the APIExport from another agent. Never run two agents for the same resources."
             );
         }
-        let written = self.client.replace_kcp(&change.object).await?;
+        let written = self.client.replace_newest(&change.object).await?;
         tracing::info!(
             logger = CONTROLLER,
             apiexport = self.name,
@@ -223,10 +240,11 @@ impl Export {
 
     /// Tells the other controllers what the export holds.
     fn show(&self, export: Option<&ApiExport>, problem: Option<String>) {
-        let schemas = export.map(|export| export.spec.latest_resource_schemas.iter().cloned().collect());
+        let schemas = export.map(|export| export.schemas().map(str::to_owned).collect());
         let uid = export.map(|export| export.metadata.uid.clone()).unwrap_or_default();
-        let doubts = self.doubts.lock().clone();
-        let now = Exported { schemas, problem, uid, doubts };
+        let (doubts, taken) = (self.doubts.lock().clone(), self.taken.lock().clone());
+        let problem = problem.map(|problem| (problem, self.concerned.lock().clone()));
+        let now = Exported { schemas, problem, uid, doubts, taken };
         self.exported.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;
@@ -256,8 +274,12 @@ impl Export {
 /// The export as last seen.
 #[derive(Default)]
 struct Seen {
+    /// The version in which it is watched.
+    version: &'static str,
     export: Option<ApiExport>,
     listed: bool,
+    /// Whether the version of the export is of an earlier life of the server, so that it cannot be compared.
+    past: bool,
 }
 
 impl Seen {
@@ -268,6 +290,8 @@ impl Seen {
                 self.listed = true;
                 self.read(&object, part);
             }
+            // Its versions begin again below those that are known.
+            Event::WentBack { .. } => self.past = true,
             Event::Applied(object) => {
                 if self.read(&object, part) {
                     self.tell(part);
@@ -298,7 +322,7 @@ impl Seen {
 
     /// Takes what the watch brings; false if that is no APIExport as we know it, which has been reported then.
     fn read(&mut self, object: &Object, part: &Part) -> bool {
-        match object.decode() {
+        match object.decode().and_then(|object| ApiExport::from_version(self.version, object)) {
             Ok(export) => self.take(export),
             Err(error) => {
                 part.fails(&format!("the APIExport cannot be read: {error}"));
@@ -310,15 +334,38 @@ impl Seen {
 
     /// Takes an object unless it is older than what is known: an answer may overtake the watch.
     fn take(&mut self, newer: ApiExport) {
-        let older = |known: &ApiExport| newer.metadata.uid == known.metadata.uid && version(&newer) < version(known);
+        let comparable = !std::mem::take(&mut self.past);
+        let older = |known: &ApiExport| {
+            comparable && newer.metadata.uid == known.metadata.uid && version(&newer) < version(known)
+        };
         if !self.export.as_ref().is_some_and(older) {
             self.export = Some(newer);
         }
     }
 
+    /// Takes what a server answered that was asked because what is known is not current: whatever its version, it is better.
     fn refresh(&mut self, answer: Result<Option<ApiExport>, Error>) {
         if let Ok(Some(newer)) = answer {
-            self.take(newer);
+            (self.export, self.past) = (Some(newer), false);
+        }
+    }
+}
+
+/// The kind in the newest version that kcp serves, once kcp answers; nothing if told to stop before.
+pub(super) async fn newest_kind(client: &Client, part: &Part, stop: &CancellationToken) -> Option<Kind> {
+    let mut backoff = super::retry::Backoff::for_servers();
+    loop {
+        let found = tokio::select! {
+            () = stop.cancelled() => return None,
+            found = client.newest::<ApiExport>() => found,
+        };
+        match found {
+            Ok(kind) => return Some(kind),
+            Err(error) => part.fails(&format!("cannot find out which versions of APIExports kcp serves: {error}")),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            () = client.pause(backoff.pause()) => {}
         }
     }
 }
@@ -332,8 +379,14 @@ async fn changes<T>(receiver: &mut Receiver<T>) {
 
 fn hint(error: &Error) -> &'static str {
     match error.status().map(|status| status.code) {
-        Some(403) => "; grant the agent get, list, watch, patch and update on this APIExport",
-        Some(422) => "; kcp does not accept it, correct the APIExport or the PublishedResources",
+        Some(403) if lacks_right(error) => "; grant the agent get, list, watch, patch and update on this APIExport",
+        Some(403 | 422) => {
+            "; kcp does not accept what the APIExport would be then: correct what others have written into it, a policy that forbids it, \
+             or the PublishedResources"
+        }
+        Some(409) => {
+            "; somebody else writes the APIExport all the time: find out who, in its metadata.managedFields, and stop one of both"
+        }
         _ => "",
     }
 }
@@ -431,5 +484,25 @@ mod tests {
             seen.take(offered);
             assert_eq!(seen.export, Some(wanted));
         }
+    }
+
+    #[test]
+    fn after_a_restore_of_kcp_the_older_object_is_the_current_one() {
+        let object = |version: &str| {
+            let mut export = ApiExport::new("e");
+            (export.metadata.uid, export.metadata.resource_version) = ("a".to_owned(), version.to_owned());
+            export
+        };
+        let health = Arc::new(Health::default());
+        let part = health.part("watch");
+        let mut seen = Seen::default();
+        seen.take(object("50"));
+        seen.on(Event::WentBack { known: 50, found: 40 }, &part);
+        seen.take(object("30"));
+        assert_eq!(seen.export, Some(object("30")));
+        seen.take(object("29"));
+        assert_eq!(seen.export, Some(object("30")), "versions of one life are compared as before");
+        seen.refresh(Ok(Some(object("28"))));
+        assert_eq!(seen.export, Some(object("28")), "the server was asked because a write came too late");
     }
 }

@@ -80,9 +80,9 @@ async fn answer(dashboard: &Dashboard, login: Option<&Login>, request: Request<I
         (_, path) if !reads => {
             Page::text(StatusCode::METHOD_NOT_ALLOWED, format!("{path} can only be read\n")).response()
         }
-        // Another site must not get at content by giving its own name to this machine.
-        (None, target) if target.starts_with("/compare.json") && !carrick_process::is_local(request.headers()) => {
-            let words = "content is shown only at localhost or an IP address, or to those who log in\n";
+        // Another site must not get at anything by giving its own name to this machine.
+        (None, _) if !carrick_process::is_local(request.headers()) => {
+            let words = "this is shown only at localhost or an IP address, or to those who log in\n";
             Page::text(StatusCode::FORBIDDEN, words).response()
         }
         (None, target) => look(dashboard, target).response(),
@@ -191,6 +191,30 @@ mod tests {
         part.works();
         assert_eq!(pages.answer("/readyz").status, StatusCode::OK);
         assert_eq!(pages.answer("/metrics").status, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_by_a_name_that_somebody_else_gave_to_this_machine() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let dashboard = Arc::new(Dashboard::new("a", "s".to_owned(), Arc::default(), Arc::default()));
+        let serving = tokio::spawn(serve_dashboard(listener, dashboard, None, stop.clone()));
+        let ask = async |path: &str, host: &str| {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        for path in ["/", "/state.json", "/find.json?q=", "/compare.json?published=p&order=o"] {
+            let answer = ask(path, "rebound.example.com").await;
+            assert!(answer.starts_with("HTTP/1.1 403 "), "{path}: {answer}");
+        }
+        assert!(ask("/state.json", "localhost:8086").await.starts_with("HTTP/1.1 200 "));
+        stop.cancel();
+        serving.await.unwrap();
     }
 
     #[test]

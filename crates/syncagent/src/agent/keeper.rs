@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, Resource};
-use carrick_kcp::apis::v1alpha1::ApiExport;
-use carrick_kcp::kinds::API_EXPORT;
+use carrick_kcp::apis::v1alpha2::ApiExport;
+use carrick_kcp::kinds::VersionedObject;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::watch::{Receiver, Sender};
@@ -21,11 +21,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Catalog, Refused};
+use super::export::newest_kind;
 use super::health::{Health, Part};
 use super::retry::Retry;
-use crate::api::KEEPER;
+use crate::api::{AGENT_NAME, FORMER_AGENTS, KEEPER};
 use crate::rules::abandoned::resource_of;
-use crate::rules::keeper::{Beat, Keeper, Keeping, decide, read, rivalry};
+use crate::rules::keeper::{
+    Beat, Keeper, Keeping, Unwritten, decide, former, read, read_former, rivalry, without_entry, write_former,
+};
 
 /// What the keeper works with.
 pub(crate) struct Setup {
@@ -54,7 +57,8 @@ pub(crate) async fn run(
 ) {
     let part = setup.health.part(format!("keeping of APIExport {}", setup.name));
     let options = WatchOptions::fields(format!("metadata.name={}", setup.name));
-    let mut events = pin!(watch(setup.export.clone(), API_EXPORT.into(), options));
+    let Some(kind) = newest_kind(&setup.export, &part, &stop).await else { return };
+    let mut events = pin!(watch(setup.export.clone(), kind.into(), options));
     let mut state = State { take_over: setup.take_over, ..State::default() };
     let mut retry = Retry::for_objects();
     let mut known = false;
@@ -69,10 +73,13 @@ pub(crate) async fn run(
             }
             Some(event) = events.next() => match event {
                 // The controller of the export reports one that cannot be read.
-                Event::Listed(export) | Event::Applied(export) => state.export = export.decode().ok(),
+                Event::Listed(export) | Event::Applied(export) => {
+                    let read = export.decode().and_then(|export| ApiExport::from_version(kind.version, export));
+                    state.export = read.ok();
+                }
                 Event::Deleted(_) => state.export = None,
                 // The controller of the export tells of its watch.
-                Event::Begin | Event::Synced | Event::Failing(_) | Event::Recovered => continue,
+                Event::Begin | Event::Synced | Event::Failing(_) | Event::Recovered | Event::WentBack { .. } => continue,
             },
             () = retry.due() => {}
         }
@@ -107,6 +114,7 @@ pub(crate) async fn run(
                 if !error.is_conflict() {
                     part.fails(&format!("cannot note in APIExport {} who keeps it: {error}", setup.name));
                 }
+                state.lapse(&setup, &export, &current, &filtered);
                 retry.failed();
             }
         }
@@ -122,6 +130,8 @@ struct State {
     take_over: bool,
     /// Whether it was told that nothing can be noted.
     told: bool,
+    /// Names of agents that are no more.
+    former: BTreeSet<String>,
     /// What was handed on last: the catalog, and what was taken out of it.
     sent: Option<(Arc<Catalog>, Verdict)>,
 }
@@ -134,6 +144,7 @@ struct Verdict {
     awaited: BTreeMap<String, String>,
     elsewhere: BTreeSet<String>,
     others: BTreeSet<String>,
+    former: BTreeSet<String>,
 }
 
 impl State {
@@ -150,23 +161,31 @@ impl State {
         let now = jiff::Timestamp::now().as_millisecond();
         let recorded = read(export.metadata.annotation(KEEPER));
         let mut keeping = decide(&recorded, &me, &wants, (now, setup.beat, self.take_over));
+        let noted = read_former(export.metadata.annotation(FORMER_AGENTS));
+        let known = (&noted, export.metadata.annotation(AGENT_NAME));
+        self.former = former(&recorded, known, &me, &wants, (now, setup.beat, self.take_over));
         if let Some(text) = keeping.write.take() {
+            // Whoever only waits is nobody's heir.
+            let names = if keeping.blocked.len() < wants.len() { &self.former } else { &noted };
             let patch = json!({ "metadata": {
                 // Nobody else may have written in between.
                 "resourceVersion": export.metadata.resource_version,
-                "annotations": { KEEPER: text },
+                "annotations": { KEEPER: text, FORMER_AGENTS: write_former(names) },
             }});
             match note(setup, &patch).await {
                 Ok(written) => {
                     keeping = decide(&read(written.metadata.annotation(KEEPER)), &me, &wants, (now, setup.beat, false));
                     self.export = Some(written);
                 }
-                // An agent that may only look can still see who is there.
-                Err(error) if error.is_forbidden() => {
+                // An agent that may only look can still see who is there. Whatever else is refused, kcp refuses the controller of the export
+                // as well, which reports it where people look.
+                Err(error) if is_refusal(&error) => {
                     if !std::mem::replace(&mut self.told, true) {
                         tracing::warn!(%error, "Cannot note in the APIExport who keeps it: other agents will not notice this one.");
                     }
-                    keeping.kept = wants.iter().filter(|it| !keeping.blocked.contains_key(*it)).cloned().collect();
+                    let known = (&wants, &self.kept);
+                    keeping.kept = without_entry(&recorded, &me, known, (now, setup.beat), Unwritten::Refused);
+                    self.kept.retain(|resource| keeping.kept.contains(resource));
                     keeping.next = Some(setup.beat.renew);
                 }
                 Err(error) => return Err(error),
@@ -187,6 +206,21 @@ impl State {
         Ok((keeping, next))
     }
 
+    /// The entry could not be written: what others may take over soon is not served any more.
+    fn lapse(&mut self, setup: &Setup, export: &ApiExport, catalog: &Arc<Catalog>, filtered: &Sender<Arc<Catalog>>) {
+        let (me, wants) = (self.me.clone().unwrap_or_default(), wants(catalog));
+        let (recorded, now) = (read(export.metadata.annotation(KEEPER)), jiff::Timestamp::now().as_millisecond());
+        let served = without_entry(&recorded, &me, (&wants, &self.kept), (now, setup.beat), Unwritten::Failed);
+        if served == self.kept {
+            return;
+        }
+        tracing::warn!(
+            "Nothing is synchronized until the APIExport can be written again: other agents may take this one for dead."
+        );
+        self.kept = served;
+        self.send(catalog, &decide(&recorded, &me, &wants, (now, setup.beat, false)), filtered);
+    }
+
     /// Hands the catalog on unless everything is as it was.
     fn send(&mut self, catalog: &Arc<Catalog>, keeping: &Keeping, filtered: &Sender<Arc<Catalog>>) {
         let me = self.me.clone().unwrap_or_default();
@@ -196,6 +230,7 @@ impl State {
             awaited: keeping.awaited.iter().map(|(it, waiter)| (it.clone(), rivalry(it, &me, waiter))).collect(),
             elsewhere: keeping.elsewhere.clone(),
             others: keeping.others.clone(),
+            former: self.former.clone(),
         };
         if self.sent.as_ref().is_some_and(|(before, same)| Arc::ptr_eq(before, catalog) && *same == verdict) {
             return;
@@ -217,6 +252,7 @@ impl Verdict {
             awaited: BTreeMap::new(),
             elsewhere: self.elsewhere.clone(),
             others: self.others.clone(),
+            former: self.former.clone(),
         };
         for (name, pr) in &catalog.resources {
             let Some(resource) = resource_of_pr(catalog, name) else { continue };
@@ -264,9 +300,12 @@ pub(crate) fn resource_of_pr(catalog: &Catalog, name: &str) -> Option<String> {
 
 /// Notes in the APIExport who keeps what, and returns what the server made of it.
 async fn note(setup: &Setup, patch: &Value) -> Result<ApiExport, Error> {
-    let written = setup.export.merge_patch(&API_EXPORT.into(), None, &setup.name, patch).await?;
-    serde_json::from_value(written)
-        .map_err(|error| Error::Decode { request: format!("APIExport {}", setup.name), problem: error.to_string() })
+    setup.export.patch_newest(&setup.name, patch).await
+}
+
+/// Whether a server has decided that a write is not to be, rather than that it comes too early or too late.
+fn is_refusal(error: &Error) -> bool {
+    error.status().is_some_and(|status| matches!(status.code, 400 | 403 | 422))
 }
 
 async fn identify(setup: &Setup) -> Result<Keeper, Error> {

@@ -203,6 +203,9 @@ pub(super) fn show_requests(page: &mut Page, servers: &[Server]) {
     for ((method, host), seconds) in waited {
         page.sample(&family::REQUEST_SECONDS, &[&method, &host], seconds);
     }
+    for (host, rewind) in servers.iter().flat_map(Server::rewinds) {
+        page.sample(&family::REWINDS, &[&host], rewind.count);
+    }
 }
 
 /// Why a server refused, or was not reached, if that is behind an error: one word.

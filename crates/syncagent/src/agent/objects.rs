@@ -16,49 +16,44 @@
 //! Files import downwards only: `manager` and `explain` on top, then `syncer`, `report` and `reconcile`, then `act` and `observe`, then
 //! `order`, `error` and `shared`, and at the bottom the caches, the memory and `context`.
 
-mod abandoned;
 mod act;
-mod consumers;
 mod context;
 mod copies;
-mod crowd;
+mod deletion;
 mod error;
 pub(super) mod explain;
-mod failing;
+mod feedback;
 mod fleet;
-mod hop;
-mod kinds;
 mod manager;
 mod observe;
 mod order;
-mod orphans;
-mod others;
-mod places;
-mod primaries;
-mod progress;
-mod reach;
+mod quota;
+mod races;
 mod reader;
 mod reconcile;
 mod related;
-mod released;
 mod report;
+pub(super) mod restore;
+mod room;
 mod shared;
 mod source;
 mod states;
 mod syncer;
-mod uses;
+mod throttled;
 
 use carrick_multicluster::Pace;
 
-pub(crate) use consumers::Consumers;
+use crate::rules::access::Budget;
+
 pub(crate) use context::{CONTROLLER, Context, ObjectsReport, Released, Troubles};
+pub(crate) use feedback::progress::{AllOrders, Orders, Wanted};
+pub(crate) use fleet::consumers::Consumers;
 pub(crate) use manager::run;
-pub(crate) use progress::{AllOrders, Orders, Wanted};
 
 /// How few and how many objects are worked on at once.
 const AT_ONCE: (usize, usize) = (4, 128);
 
-/// The pace of one agent.
-pub(crate) fn pace() -> Pace {
-    Pace::between(AT_ONCE.0, AT_ONCE.1)
+/// The pace of one agent. No workspace can take all of it.
+pub(crate) fn pace(budget: Budget) -> Pace {
+    Pace::between(AT_ONCE.0, AT_ONCE.1).per_cluster(budget.in_flight)
 }

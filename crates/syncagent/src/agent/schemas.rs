@@ -9,8 +9,9 @@ mod status;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
+use std::time::Duration;
 
-use carrick_client::{Client, Error};
+use carrick_client::{Client, Error, Server};
 use carrick_kcp::apis::v1alpha1::ApiResourceSchema;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog, KeptStatus, Problem, published_resources};
@@ -26,13 +28,16 @@ use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome, reason};
 use super::objects::{ObjectsReport, Troubles};
-use super::retry::Retry;
+use super::retry::{Retry, wait_until};
 use super::rights::Granted;
 use crate::api::{
-    AGENT_NAME, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, VERSION, WITHDRAW_AT,
+    AGENT_NAME, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, ServedFor, VERSION,
+    WITHDRAW_AT,
 };
+use crate::rules::keeper::Beat;
 use crate::rules::projection::project;
 use crate::rules::schema::{ResourceSchema, SchemaError};
+use crate::rules::serving::{self, Serving};
 use crate::rules::withdrawal::Withdrawal;
 use gate::GateError;
 use status::{Syncing, Withdrawing};
@@ -42,6 +47,8 @@ pub(crate) use gate::{Chosen, Gate};
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiresourceschema";
 const WORKERS: usize = 4;
+/// For how long it is told that a server has gone back in time.
+const TOLD: Duration = Duration::from_hours(1);
 
 /// Why a schema is not published or a status not written.
 #[derive(Debug, Error)]
@@ -97,7 +104,7 @@ impl SchemasError {
 }
 
 /// Whether a right is missing. kcp answers 403 as well when it does not like a schema.
-fn lacks_right(error: &Error) -> bool {
+pub(super) fn lacks_right(error: &Error) -> bool {
     error.is_forbidden() && error.status().is_some_and(|status| status.message.contains(" cannot "))
 }
 
@@ -122,10 +129,14 @@ pub(crate) struct Schemas {
     pub(crate) troubles: Receiver<Troubles>,
     /// What the service cluster grants and serves.
     pub(crate) granted: Receiver<Granted>,
+    /// Both servers, which may have gone back in time.
+    pub(crate) servers: [(&'static str, Server); 2],
     /// Whether this agent synchronises objects at all.
     pub(crate) syncs: bool,
     /// Holds schemas back.
     pub(crate) gate: Gate,
+    /// How often to say for which export a PublishedResource is served, while it is for several.
+    pub(crate) beat: Beat,
 }
 
 impl Schemas {
@@ -176,6 +187,7 @@ impl Schemas {
         let mut retry = Retry::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
+        let mut again: Option<Instant> = None;
         loop {
             let now = Arc::clone(&catalog.borrow_and_update());
             let case = {
@@ -192,9 +204,10 @@ impl Schemas {
             let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
             if settled {
                 self.metrics.recent.healed(&about);
-            } else if done.as_ref() != Some(&case) {
+            } else if done.as_ref() != Some(&case) || again.is_some_and(|at| at <= Instant::now()) {
                 let Ok(_permit) = workers.acquire().await else { return };
-                match self.reconcile(&case).await {
+                again = None;
+                match self.reconcile(&case, &mut again).await {
                     Ok(()) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Success);
                         retry.succeeded();
@@ -239,11 +252,13 @@ impl Schemas {
                 () = changes(&mut troubles) => {}
                 () = changes(&mut granted) => {}
                 () = retry.due() => {}
+                () = wait_until(again.filter(|_| !settled)) => {}
             }
         }
     }
 
-    async fn reconcile(&self, case: &Case) -> Result<(), SchemasError> {
+    /// Sets when to reconcile again although nothing has changed, whether it fails or not.
+    async fn reconcile(&self, case: &Case, again: &mut Option<Instant>) -> Result<(), SchemasError> {
         // All the rest is told by the agent that serves it.
         if case.refused {
             return self.write_status(case, &status::Report::of_refused(case.rivalry.as_deref())).await;
@@ -263,7 +278,12 @@ impl Schemas {
         {
             return published.map(drop);
         }
+        let serving = self.serving(case);
+        let next = serving.as_ref().and_then(|serving| serving.next);
+        *again = next.map(|next| Instant::now() + Duration::from_millis(u64::try_from(next).unwrap_or_default()));
+        let rewound = rewound(&self.servers);
         let report = status::Report {
+            rewound: rewound.as_deref(),
             schema_name: match published.as_ref().ok().and_then(Option::as_ref) {
                 Some(choice) => Some(choice.name.as_str()),
                 // What was published stays so.
@@ -280,6 +300,7 @@ impl Schemas {
             doubts: case.doubts.as_deref(),
             rivalry: case.rivalry.as_deref(),
             refused: false,
+            serving,
             withdrawal,
         };
         // The status is written even when publishing failed: that is where people look.
@@ -290,6 +311,19 @@ impl Schemas {
             Some(problem) => Err(SchemasError::Invalid(problem.message.clone())),
             None => Ok(()),
         }
+    }
+
+    /// For which exports it is served; nothing while the own one is not known.
+    fn serving(&self, case: &Case) -> Option<Serving> {
+        let workspace = carrick_kcp::url::workspace(self.export.url()).ok()?;
+        let me = ServedFor {
+            export: format!("{workspace}|{}", self.gate.export_name),
+            uid: case.export.clone(),
+            agent: self.agent_name.clone(),
+            renewed: String::new(),
+        };
+        let now = jiff::Timestamp::now().as_millisecond();
+        (!me.uid.is_empty()).then(|| serving::decide(&case.pr.status.served_for, &me, (now, self.beat)))
     }
 
     /// The schema that represents the PublishedResource: the one that was just published, unless that is held back.
@@ -423,10 +457,10 @@ impl Case {
                 // Behind a gate, the status says which schema is to be exported.
                 let named = pr.status.resource_schema_name.as_str();
                 let gated = pr.is_gated() && !named.is_empty();
-                exported.lists(if gated { named } else { &entry.schema_name })
+                exported.serves(name, if gated { named } else { &entry.schema_name })
             }),
             // As long as nobody knows, it counts as listed.
-            listed: !exported.is_known() || matches!(exported.lists(&pr.status.resource_schema_name), Some(Ok(()))),
+            listed: !exported.is_known() || exported.lists(&pr.status.resource_schema_name),
             pr,
             export: exported.uid.clone(),
             entry,
@@ -454,6 +488,21 @@ impl Case {
     fn is_pending(&self) -> bool {
         self.problem.as_ref().is_some_and(Problem::is_pending)
     }
+}
+
+/// What is said about servers that have gone back in time not long ago.
+fn rewound(servers: &[(&'static str, Server)]) -> Option<String> {
+    let told = servers.iter().flat_map(|(name, server)| {
+        server.rewinds().into_iter().filter(|(_, rewind)| rewind.at.elapsed().is_ok_and(|time| time < TOLD)).map(
+            move |(host, rewind)| {
+                let at = jiff::Timestamp::try_from(rewind.at).unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%SZ");
+                format!("{name} ({host}) at {at}, from version {} to {}", rewind.known, rewind.found)
+            },
+        )
+    });
+    let told: Vec<String> = told.collect();
+    let what = "it was restored from a backup or replaced; compare orders and copies: carrick restore status";
+    (!told.is_empty()).then(|| format!("Gone back in time: {}; {what}.", told.join("; ")))
 }
 
 impl PartialEq for Case {

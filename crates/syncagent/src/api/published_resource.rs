@@ -60,10 +60,14 @@ described! {
         pub mutation: Option<Mutation>,
         /// Objects that are copied along with the primary.
         pub related: Vec<RelatedResource>,
-        /// What happens to an object that already exists in the place of a copy. Refuse (the default) leaves it alone, unless it equals
-        /// what would be written; TakeOver makes it the copy, with the content of the source. A single object can be offered by its
-        /// annotation syncagent.kcp.io/adoption: TakeOver.
+        /// What happens to an object that already exists in the place of a copy on the service cluster. Refuse (the default) leaves it alone;
+        /// TakeOver makes it the copy, with the content of the source, and leaves it there when its order goes. A single object can be offered
+        /// by its annotation syncagent.kcp.io/adoption: TakeOver, in consumers' workspaces too.
         pub adoption: String = json!({ "enum": ["Refuse", "TakeOver"] }),
+        /// What happens to orders that have gone back in time, because kcp was restored from a backup. Hold (the default) leaves their
+        /// copies as they are until somebody decides, with carrick restore; Follow carries them out as they are. A single order is let go
+        /// on by its annotation syncagent.kcp.io/after-restore: Follow.
+        pub after_restore: String = json!({ "enum": ["Hold", "Follow"] }),
         /// Whether a changed CRD reaches consumers at once. Always (the default) exports every new schema; Compatible exports those under which
         /// every object stays valid and as it is, and holds back all others; Manual holds back all. What is held back is told by the
         /// condition SchemaHeld, and exported when the annotation syncagent.kcp.io/approved-schema names it.
@@ -166,8 +170,22 @@ described! {
         pub objects: String,
         /// The date in the annotation syncagent.kcp.io/withdraw-at, once it has come. With any other date there, or with none, the kind is offered.
         pub withdrawn_at: String,
+        /// For which APIExports agents serve it. Several are named by the condition ServedByOne.
+        pub served_for: Vec<ServedFor> = json!({ "x-kubernetes-list-type": "atomic" }),
         /// RulesValid, SchemaPublished, ExportUpdated, Syncing and ObjectsSynced; if one is False, its message says what to do.
         pub conditions: Vec<Condition> = json!({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
+    }
+
+    /// An APIExport that a PublishedResource is served for.
+    pub struct ServedFor {
+        /// Its workspace and name, as root:providers|example.com.
+        pub export: String,
+        /// Its UID.
+        pub uid: String,
+        /// The agent that serves it.
+        pub agent: String,
+        /// When that agent last said so. It says so again only while there are several.
+        pub renewed: String,
     }
 }
 

@@ -70,6 +70,13 @@ described! {
         pub watch: Option<Watch>,
         /// Also copy the status from origin to destination.
         pub sync_status: bool,
+        /// What of the service cluster this entry reaches for an order: what belongs to its copy (Owned), what is in the namespace of its
+        /// copy (Namespace), or whatever is selected (Any, the default). To a copy belongs what has an owner reference to it or a label with
+        /// its UID, and what is in its namespace under a name that the provider alone determines.
+        pub access: Option<Access>,
+        /// Types of Secrets that are credentials of a cluster (kubernetes.io/service-account-token, bootstrap.kubernetes.io/token) and
+        /// travel nevertheless.
+        pub secret_types: Vec<String>,
     }
 
     /// Names of the related resource on the destination side.
@@ -169,6 +176,23 @@ pub enum CleanupPolicy {
     OnPrimaryDeletion,
     /// Together with the primary, and as soon as their original is gone.
     MatchOrigin,
+}
+
+/// What of the service cluster an entry reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    /// What belongs to the copy.
+    Owned,
+    /// What is in the namespace of the copy.
+    Namespace,
+    /// Whatever is selected.
+    Any,
+}
+
+impl Described for Access {
+    fn schema() -> Value {
+        json!({ "type": "string", "enum": ["Owned", "Namespace", "Any"] })
+    }
 }
 
 impl Described for CleanupPolicy {

@@ -90,6 +90,33 @@ pub fn compare(rules: &Rules, source: &Value, copy: &Value) -> Comparison {
     Comparison { confidential, problem: problem.filter(|_| !confidential), same, differences }
 }
 
+/// How many fields that were changed are named.
+const NAMED: usize = 5;
+
+/// Fields of a copy that are not what the rules make of its source; the first of them. What only the copy has is not among them: defaults, and
+/// what an operator adds.
+pub fn changed(wanted: &Value, copy: &Value) -> Vec<String> {
+    let content = |object: &Value| fields(object, |key| key != "status");
+    let placed = content(copy);
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    };
+    let differs = |(path, value): &(String, Value)| match placed.get(path) {
+        Some(there) => there != value,
+        None => !is_nothing(value),
+    };
+    let mut changed =
+        content(wanted).into_iter().filter(|(path, _)| !is_named(path)).filter(differs).map(|(path, _)| path);
+    let mut first: Vec<String> = changed.by_ref().take(NAMED).collect();
+    if changed.next().is_some() {
+        first.push("…".to_owned());
+    }
+    first
+}
+
 /// Where an object is and of which kind, which naming and projection decide.
 fn is_named(path: &str) -> bool {
     ["apiVersion", "kind", "metadata.name", "metadata.namespace"].contains(&path)
@@ -197,6 +224,19 @@ mod tests {
         ];
         assert_eq!(told(&comparison), wanted);
         assert_eq!((comparison.same, comparison.confidential, comparison.problem), (2, false, None));
+    }
+
+    #[test]
+    fn fields_that_somebody_has_changed_on_the_copy_are_named_and_additions_are_not() {
+        let source = json!({"metadata": {"name": "a", "labels": {"x": "1"}}, "spec": {"a": 1, "list": [1, 2], "none": {}}, "status": {"a": 1}});
+        let named = |copy: Value| changed(&source, &copy).join(" ");
+        let same = json!({"metadata": {"name": "c", "labels": {"x": "1", "y": "2"}}, "spec": {"a": 1, "list": [1, 2], "more": 1}, "status": {"a": 2}});
+        assert_eq!(named(same), "");
+        let edited = json!({"metadata": {"name": "c", "labels": {"x": "1"}}, "spec": {"a": 2, "list": [1]}});
+        assert_eq!(named(edited), "spec.a spec.list[1]");
+        let many: Value = (0..9).map(|at| (format!("f{at}"), json!(at))).collect::<serde_json::Map<_, _>>().into();
+        let changed = changed(&json!({ "spec": many }), &json!({}));
+        assert_eq!((changed.len(), changed[5].as_str()), (6, "…"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{ObjectAddress, Step};
-use crate::api::{PLACED_GENERATION, REFUSAL, WITHDRAWAL};
+use crate::api::{AFTER_RESTORE, PLACED_GENERATION, REFUSAL, WAITS_FOR, WITHDRAWAL};
 use crate::rules::metadata::annotation;
 use crate::rules::{Duty, Rules};
 
@@ -26,7 +26,14 @@ pub fn tell(rules: &Rules, at: &ObjectAddress, source: &Value, fate: Fate<'_>) -
         // What has arrived before is still there.
         Fate::Refused(why) => (there(PLACED_GENERATION).map(str::to_owned), Some(why.to_owned())),
     };
-    let wanted = [(PLACED_GENERATION, placed), (REFUSAL, refusal), (WITHDRAWAL, rules.withdrawal.clone())];
+    // Whatever was decided after a restore has been carried out.
+    let restored = there(AFTER_RESTORE).filter(|_| fate != Fate::Placed).map(str::to_owned);
+    let wanted = [
+        (PLACED_GENERATION, placed),
+        (REFUSAL, refusal),
+        (WITHDRAWAL, rules.withdrawal.clone()),
+        (AFTER_RESTORE, restored),
+    ];
     annotate(at, source, wanted)
 }
 
@@ -34,6 +41,16 @@ pub fn tell(rules: &Rules, at: &ObjectAddress, source: &Value, fate: Fate<'_>) -
 pub fn withdraw(rules: &Rules, at: &ObjectAddress, source: &Value) -> Option<Step> {
     let notice = rules.withdrawal.clone().filter(|_| rules.duty == Duty::Release)?;
     annotate(at, source, [(WITHDRAWAL, Some(notice))])
+}
+
+/// The step that tells the consumer on whom the deletion of an object waits; none if it was told, or nobody wants to be told. What the provider
+/// has made, and how it is called, is not said.
+pub fn leaving(rules: &Rules, at: &ObjectAddress, source: &Value, copy: &Value) -> Option<Step> {
+    let since = copy["metadata"]["deletionTimestamp"].as_str().filter(|_| rules.feedback)?;
+    let why = format!(
+        "the provider, whose operator has not finished deleting what it made for this object; it was asked to at {since}"
+    );
+    annotate(at, source, [(WAITS_FOR, Some(why))])
 }
 
 fn annotate<const N: usize>(
@@ -46,8 +63,9 @@ fn annotate<const N: usize>(
     if changed.is_empty() {
         return None;
     }
-    // Another object of the same name has its own fate.
-    let patch = json!({ "metadata": { "uid": source["metadata"]["uid"], "annotations": changed } });
+    // Another object of the same name has its own fate, and so has another generation.
+    let (uid, version) = (&source["metadata"]["uid"], &source["metadata"]["resourceVersion"]);
+    let patch = json!({ "metadata": { "uid": uid, "resourceVersion": version, "annotations": changed } });
     Some(Step::Patch { at: at.clone(), patch })
 }
 
@@ -62,6 +80,32 @@ mod tests {
     use super::*;
     use crate::rules::metadata::{KCP_SIDE, SourceKey};
     use crate::rules::tests::{crontab, published};
+
+    #[test]
+    fn a_deletion_that_hangs_says_on_whom_it_waits() {
+        let key = SourceKey { cluster: "c".into(), namespace: "n".into(), name: "a".into() };
+        let rules =
+            |feedback: &str| Rules::compile(&published(json!({ "feedback": feedback })), &crontab(), "agent").unwrap();
+        let source =
+            |annotations: Value| json!({ "metadata": { "name": "a", "uid": "u", "annotations": annotations } });
+        let copy = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["internal.example.com/x"] } });
+        let told = |feedback: &str, source: &Value, copy: &Value| {
+            let rules = rules(feedback);
+            leaving(&rules, &ObjectAddress::of_source(KCP_SIDE, &rules.remote, &key), source, copy)
+        };
+        assert_eq!(told("None", &source(json!({})), &copy), None);
+        assert_eq!(told("Annotations", &source(json!({})), &json!({ "metadata": {} })), None, "nobody deletes it yet");
+        let Some(Step::Patch { patch, .. }) = told("Annotations", &source(json!({})), &copy) else {
+            panic!("not told")
+        };
+        let annotations = &patch["metadata"]["annotations"];
+        let text = annotations[WAITS_FOR].as_str().unwrap();
+        assert!(
+            text.contains("the provider") && text.ends_with("2026-01-01T00:00:00Z") && !text.contains("internal"),
+            "{text}"
+        );
+        assert_eq!(told("Annotations", &source(annotations.clone()), &copy), None, "once is enough");
+    }
 
     #[test]
     fn an_object_is_told_once() {
@@ -95,8 +139,10 @@ mod tests {
             (&both, json!({}), Fate::Placed, Some(json!({ PLACED_GENERATION: "3", WITHDRAWAL: "soon" }))),
         ] {
             let at = ObjectAddress::of_source(KCP_SIDE, &rules.remote, &key);
-            let source = json!({ "metadata": { "name": "a", "uid": "u", "generation": 3, "annotations": there } });
-            let patch = wanted.map(|annotations| json!({ "metadata": { "uid": "u", "annotations": annotations } }));
+            let source = json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7", "generation": 3, "annotations": there } });
+            let patch = wanted.map(
+                |annotations| json!({ "metadata": { "uid": "u", "resourceVersion": "7", "annotations": annotations } }),
+            );
             let step = tell(rules, &at, &source, fate);
             let announces = step.as_ref().and_then(announced).is_some();
             assert_eq!(

@@ -1,5 +1,6 @@
 //! The primary object: a consumer's object in kcp and its copy on the service cluster.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carrick_sync::{Pair, PairProgress, StatusFlow, draft};
@@ -8,9 +9,11 @@ use serde_json::Value;
 use super::error::DecideError;
 use super::events::refused_status;
 use super::feedback::{self, Fate};
-use super::holders::{is_held_by, names, of_related, release};
-use super::refusal::{Refusal, places};
+use super::holders::{self, Holder, is_held_by, names, of_related, release};
+use super::narrowed;
+use super::refusal::{Refusal, as_placed, changes, places};
 use super::related::{self, RelatedContext, RelatedView};
+use super::restored::{self, Setback};
 use super::state::{PrimaryState, entry_key};
 use super::{Event, Next, ObjectAddress, Plan, Step};
 use crate::api::{ADOPTION, REMOTE_UID};
@@ -51,6 +54,10 @@ pub struct PrimaryView<'a> {
     pub released: bool,
     /// How many other objects of its workspace have a place on the service cluster or come first, if that matters.
     pub ahead: usize,
+    /// Whether the object, by its UID, was carried to its end before: deleted, with its copy.
+    pub ended: bool,
+    /// Names of agents that are no more, and whose orders are this one's.
+    pub former: &'a BTreeSet<String>,
 }
 
 impl PrimaryView<'_> {
@@ -58,16 +65,41 @@ impl PrimaryView<'_> {
     pub fn must_release(&self, rules: &Rules) -> bool {
         let Some(source) = self.source else { return false };
         rules.selects(source, self.namespace) == Selection::Out
-            && is_held_by(source, &rules.agent_name)
-            && self.is_ours(source, &rules.agent_name)
+            && is_held_by(source, self.holder(rules))
+            && self.is_ours(source, rules)
+    }
+
+    /// Whether the object has a place although it may have no copy. A finalizer alone does not say so: consumers can set it themselves.
+    pub fn has_place(&self, rules: &Rules) -> bool {
+        let entry = entry_key(&self.key.cluster, &self.key.namespace, &self.key.name);
+        let is_held = self.source.is_some_and(|source| is_held_by(source, self.holder(rules)));
+        is_held && self.state.entry(&entry).is_some()
+    }
+
+    /// How the object has gone back in time, if it has and is carried out nevertheless.
+    pub fn followed(&self, rules: &Rules) -> Option<Setback> {
+        let source = self.source.filter(|source| !is_deleting(source) && restored::follows(rules, source))?;
+        let copy = match self.copies {
+            Copies::One(copy) => Some(copy),
+            Copies::None | Copies::Many(_) => None,
+        };
+        let entry = entry_key(&self.key.cluster, &self.key.namespace, &self.key.name);
+        restored::setback(source, copy, self.state.entry(&entry).is_some(), self.ended)
     }
 
     /// Whether there are traces of our work. Without them, a finalizer may be there because the object is a related object of another
     /// primary.
-    fn is_ours(&self, source: &Value, agent: &str) -> bool {
+    fn is_ours(&self, source: &Value, rules: &Rules) -> bool {
         let entry = entry_key(&self.key.cluster, &self.key.namespace, &self.key.name);
         let is_known = !matches!(self.copies, Copies::None) || self.state.entry(&entry).is_some();
-        names(source, agent) || !self.released && is_known
+        let is_named = holders::of(source).contains(&rules.agent_name);
+        // Whoever holds it under another name since it was released may be the agent that serves its kind now.
+        is_named || !self.released && (is_known || names(source, self.holder(rules)))
+    }
+
+    /// Who holds the object.
+    fn holder<'b>(&'b self, rules: &'b Rules) -> Holder<'b> {
+        Holder::new(&rules.agent_name, self.former)
     }
 }
 
@@ -80,9 +112,10 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     let deleting = is_deleting(source);
     let must_release = seen.must_release(rules);
     if must_release && (!deleting || rules.related.is_empty()) {
-        let holder = of_related(&rules.agent_name);
-        let held = seen.others.iter().filter(|(_, object)| is_held_by(object, &holder));
-        plan.steps.extend(held.map(|(at, object)| release(at, object, &holder)));
+        let name = of_related(&rules.agent_name);
+        let holder = Holder::new(&name, seen.former);
+        let held = seen.others.iter().filter(|(_, object)| is_held_by(object, holder));
+        plan.steps.extend(held.map(|(at, object)| release(at, object, holder)));
     }
     if must_release
         && !deleting
@@ -93,15 +126,16 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         return Ok(plan);
     }
     if must_release && !deleting {
-        plan.steps.push(release(&source_at, source, &rules.agent_name));
+        plan.steps.push(release(&source_at, source, seen.holder(rules)));
         plan.steps.push(Step::Report { at: source_at, event: Event::Released });
         return Ok(plan);
     }
     let taking_part = rules.selects(source, seen.namespace) == Selection::In;
     // A filter stops new work, but never a clean-up: an object that its consumer deletes is deleted, with its copy.
-    let held = is_held_by(source, &rules.agent_name);
-    let leaving = deleting && held && (taking_part || seen.is_ours(source, &rules.agent_name));
+    let held = is_held_by(source, seen.holder(rules));
+    let leaving = deleting && held && (taking_part || seen.is_ours(source, rules));
     if !leaving && (deleting || !taking_part) {
+        plan.notices.extend(held_elsewhere(rules, source, held));
         return Ok(plan);
     }
     let copy = match seen.copies {
@@ -119,7 +153,8 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         return Err(DecideError::Earlier { copy: address_of_copy(rules, seen, source, Some(copy))?.to_string(), uid });
     }
 
-    let full = rules.limit.filter(|most| copy.is_none() && !leaving && !held && seen.ahead >= *most);
+    let waits = |most: &usize| copy.is_none() && !leaving && !seen.has_place(rules) && seen.ahead >= *most;
+    let full = rules.limit.filter(waits);
     if let Some(most) = full {
         return Err(Refusal::Limit(most).into());
     }
@@ -132,6 +167,7 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         complete: rules.duty == Duty::Sync,
         state: seen.state,
         agent: of_related(&rules.agent_name),
+        former: seen.former,
         adoption: rules.adoption,
         apply: rules.apply,
         schema: &rules.schema,
@@ -157,27 +193,67 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         remembered: seen.state.entry(&entry).filter(|_| !earlier),
         partial: seen.state.partial,
         copy_uid: None,
+        how: None,
+        proof: None,
         shared: false,
         vouched: true,
+        ordered: false,
+        circular: false,
         entry,
-        holder: Some(&rules.agent_name),
+        holder: Some(seen.holder(rules)),
         primary: true,
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
         status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },
         transform: &rules.mutation,
-        adoption: rules.adoption,
+        offered: false,
         schema: &rules.schema,
         apply: rules.apply,
     };
     let mut status = Vec::new();
-    let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };
-    // What was placed before a rule was made stays as it is; only what is new to the service cluster must keep it.
-    if !leaving
+    let setback = restored::setback(source, copy, seen.state.entry(&pair.entry).is_some(), seen.ended);
+    let setback = setback.filter(|_| !leaving);
+    let mut progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };
+    let lost = copy.filter(|_| !leaving).map(|copy| narrowed::lost(rules, source, copy, &plan.steps));
+    if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
+        plan.steps.retain(|step| !narrowed::is_content(step));
+        plan.notices.push(narrowed::notice(&lost));
+        pair.bring_back(&mut status)?;
+        progress = PairProgress::Settled;
+    }
+    if earlier && plan.steps.iter().any(|step| matches!(step, Step::Replace { .. })) {
+        let last = seen.state.entry(&pair.entry).and_then(|entry| entry.last.as_ref());
+        plan.needs_memory |= seen.state.partial && last.is_some_and(|last| last.whole().is_none());
+        let wanted = rules.mutation.spec(source, copy)?;
+        plan.steps.iter_mut().for_each(|step| drop_earlier(step, last.and_then(|last| last.whole()), &wanted));
+    }
+    if let Some(setback) = setback
+        && !restored::follows(rules, source)
         && plan.steps.iter().any(|step| places(step, copy))
-        && let Some(why) = rules.admission.refuses(source)
+    {
+        // First it says so itself; the rest follows from that change.
+        let step = restored::hold(&source_at, source).ok_or(DecideError::Held(setback))?;
+        return Ok(Plan { steps: vec![step], ..Plan::default() });
+    }
+    if let (Some(Setback::Older { .. }), Some(copy), PairProgress::Settled) = (setback, copy, progress) {
+        plan.steps.push(restored::count_from(&pair.copy_at, source, copy));
+    }
+    // What was placed before a rule was made stays as it is; only what is new to the service cluster must keep it.
+    let is_new = plan.steps.iter().any(|step| places(step, copy));
+    // Whatever else changes must not be what breaks a rule.
+    let breaks = |copy: &Value| rules.admission.refuses(&as_placed(source, copy)).is_none();
+    if !leaving
+        && (is_new || plan.steps.iter().any(changes))
+        && let Some(why) = rules
+            .admission
+            .refuses(source)
+            .filter(|_| is_new || copy.is_some_and(breaks))
+            .or_else(|| rules.refuses_credential(source).filter(|_| is_new))
     {
         return Err(Refusal::Rule(why).into());
+    }
+    if let Some(copy) = copy.filter(|_| leaving && plan.steps.is_empty()) {
+        plan.steps.extend(feedback::leaving(rules, &source_at, source, copy));
     }
     plan.needs_memory |= progress == PairProgress::Unknown;
     if progress != PairProgress::Settled {
@@ -201,6 +277,28 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     Ok(plan)
 }
 
+/// What is said about an object that its consumer deletes, that this agent is done with, and that others hold.
+fn held_elsewhere(rules: &Rules, source: &Value, held: bool) -> Option<String> {
+    let names = holders::of(source);
+    (is_deleting(source) && !held && !names.is_empty()).then(|| {
+        format!(
+            "it is deleted, and {} is done with it, but it is held by {}; if there is no such agent any more, say so: carrick release NAME",
+            rules.agent_name,
+            names.join(", ")
+        )
+    })
+}
+
+/// Removes from a copy that is handed over what the earlier object had of labels and annotations; what others have added stays.
+fn drop_earlier(step: &mut Step, last: Option<&Value>, wanted: &Value) {
+    let (Step::Replace { object, .. }, Some(last)) = (step, last) else { return };
+    for field in ["labels", "annotations"] {
+        let Some(there) = object["metadata"][field].as_object_mut() else { continue };
+        let of = |object: &Value, key: &str| object["metadata"][field].get(key).cloned();
+        there.retain(|key, value| of(last, key).as_ref() != Some(value) || of(wanted, key).as_ref() == Some(value));
+    }
+}
+
 /// Whether a copy was made for a different object with the same name.
 fn is_of_another(copy: &Value, source: &Value) -> bool {
     let uid = source["metadata"]["uid"].as_str();
@@ -220,7 +318,6 @@ fn address_of_copy(
 ) -> Result<ObjectAddress, DecideError> {
     let address =
         |(namespace, name)| ObjectAddress { side: SERVICE_SIDE, kind: Arc::new(rules.local.clone()), namespace, name };
-    let name = |object: &Value| rules.naming.name_copy(seen.key, seen.workspace_path, object);
     if let Some(copy) = copy {
         let text = |key: &str| copy["metadata"][key].as_str().map(str::to_owned);
         return Ok(address((text("namespace"), text("name").unwrap_or_default())));
@@ -228,10 +325,23 @@ fn address_of_copy(
     if is_deleting(source) {
         return Ok(address((None, String::new())));
     }
+    address_of_new_copy(rules, seen.key, seen.workspace_path, source)
+}
+
+/// Where the rules place a new copy.
+pub fn address_of_new_copy(
+    rules: &Rules,
+    key: &SourceKey,
+    workspace_path: Option<&str>,
+    source: &Value,
+) -> Result<ObjectAddress, DecideError> {
+    let address =
+        |(namespace, name)| ObjectAddress { side: SERVICE_SIDE, kind: Arc::new(rules.local.clone()), namespace, name };
+    let name = |object: &Value| rules.naming.name_copy(key, workspace_path, object);
     if rules.mutation.keeps_spec() {
         return Ok(address(name(source)?));
     }
-    let unmutated = address(rules.naming.evaluate(seen.key, seen.workspace_path, source)?);
+    let unmutated = address(rules.naming.evaluate(key, workspace_path, source)?);
     let mutated = rules.mutation.spec(source, Some(&draft(source, &unmutated)))?;
     Ok(address(name(&mutated)?))
 }

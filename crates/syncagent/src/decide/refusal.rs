@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::Step;
-use crate::rules::metadata::SERVICE_SIDE;
+use crate::rules::metadata::{SERVICE_SIDE, WORDS};
 
 /// Why the provider does not want an object. The message is for its consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -34,6 +34,30 @@ pub(super) fn places(step: &Step, copy: Option<&Value>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a step changes a copy at all.
+pub(super) fn changes(step: &Step) -> bool {
+    let (Step::Edit { at, .. } | Step::Replace { at, .. } | Step::Apply { at, .. }) = step else { return false };
+    at.side == SERVICE_SIDE
+}
+
+/// A source as it would be with what is on its copy now, as far as consumers decide that.
+pub(super) fn as_placed(source: &Value, copy: &Value) -> Value {
+    let kept = |field: &str| ["apiVersion", "kind", "metadata", "status"].contains(&field);
+    let (mut placed, strip) = (source.clone(), WORDS.strip(copy));
+    if let (Some(placed), Some(copy)) = (placed.as_object_mut(), copy.as_object()) {
+        placed.retain(|field, _| kept(field) || copy.contains_key(field));
+        let content = copy.iter().filter(|(field, _)| !kept(field));
+        placed.extend(content.map(|(field, value)| (field.clone(), value.clone())));
+    }
+    for field in ["labels", "annotations"] {
+        let own = source["metadata"][field].as_object().into_iter().flatten();
+        let own = own.filter(|(key, _)| key.starts_with(WORDS.prefix)).map(|(key, value)| (key.clone(), value.clone()));
+        let crossed = strip["metadata"][field].as_object().cloned().unwrap_or_default();
+        placed["metadata"][field] = Value::Object(own.chain(crossed).collect());
+    }
+    placed
 }
 
 /// Whether a value has everything that is wanted.

@@ -8,23 +8,28 @@
 //! ```
 //!
 //! An object that several primaries use is released by the last of them. Two originals for one copy are refused.
+//!
+//! Whose an object is in the place of a copy is recorded, or proven by what only the agent writes to it. Only what the agent made is deleted;
+//! what was given to it is let go. Nothing is taken that is the copy of an order, or another entry's original; and on the consumer's side
+//! nobody but the consumer gives anything away.
 
 mod annotations;
+mod claims;
 mod release;
 mod strays;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use carrick_sync::{Pair, PairProgress, StatusFlow, content};
-use serde_json::Value;
+use carrick_sync::{Pair, PairProgress, StatusFlow};
+use serde_json::{Map, Value};
 
 use super::error::DecideError;
-use super::holders::{is_held_by, names};
-use super::state::{Applied, PrimaryState, entry_key};
+use super::holders::{Holder, is_held_by, names};
+use super::state::{PrimaryState, entry_key};
 use super::{Event, Next, ObjectAddress, Plan, Record, Step};
 use crate::api::{CleanupPolicy, Origin};
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, WORDS, is_deleting, sha1_hex};
@@ -32,8 +37,14 @@ use crate::rules::mutation::Mutation;
 use crate::rules::provenance::Provenance;
 use crate::rules::related::Related;
 use crate::rules::{Adoption, ApiKind};
+pub use claims::is_placed;
 use release::HeldRelated;
 pub use strays::{Stray, is_stray};
+
+/// How many related objects an order may have: what is remembered of them must fit into one Secret.
+const MOST: usize = 2_000;
+/// With more of them than this, related objects are not announced one by one.
+const MANY: usize = 10;
 
 /// One related object, as it is on both sides.
 #[derive(Debug, Clone)]
@@ -52,12 +63,16 @@ pub struct RelatedSeen {
     pub destination_namespace: String,
     /// Name on the destination side.
     pub destination_name: String,
-    /// The object on the destination side, if it exists.
+    /// The object on the destination side, if it exists; with `managedFields`, if it is not recorded as the copy.
     pub destination: Option<Value>,
     /// Other primaries that use the same original or the same copy.
     pub others: Vec<OtherUser>,
     /// Description of a different original that another primary copies to the same place.
     pub rival: Option<String>,
+    /// Whether the original is an order itself, whose own copy goes to the same place.
+    pub ordered: bool,
+    /// Whether another primary has the object on the destination side for an original.
+    pub wanted: bool,
 }
 
 /// Another primary that uses the same related object.
@@ -121,6 +136,7 @@ impl RelatedSeen {
                 name: self.destination_name.clone(),
             },
             uid: None,
+            how: None,
         }
     }
 }
@@ -142,6 +158,8 @@ pub(super) struct RelatedContext<'a> {
     pub state: &'a PrimaryState,
     /// The name under which we hold originals in kcp.
     pub agent: String,
+    /// Names of agents that are no more.
+    pub former: &'a BTreeSet<String>,
     pub adoption: Adoption,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
@@ -159,6 +177,12 @@ struct KnownRelated<'a> {
     key: String,
     /// The marks its copy should carry; `None` if another primary's marks stay there, or none belong there.
     marks: Option<Provenance>,
+    /// What its copy carries if it was given to this agent.
+    proof: String,
+    /// The entry that leads back from the copy to the original, if there is one.
+    back: Option<String>,
+    /// Whether another entry, or another primary, has the copy for an original.
+    wanted: bool,
 }
 
 /// Keeps the copies of all related objects in line, and takes back those that the rules no longer select.
@@ -169,6 +193,9 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
         staying.iter().filter_map(|known| Some((known.key.as_str(), context.rival(known, &staying)?))).collect();
     let named: Vec<&Record> = staying.iter().map(|known| &known.record).collect();
     let annotations = annotations::wanted(&all);
+    let many = annotations.len() > MANY;
+    let (mut served, mut beyond) = (context.state.records().count(), 0);
+    let mut announced = Map::new();
     let mut records = Vec::new();
     let mut strands = Vec::new();
     for known in &all {
@@ -180,8 +207,22 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
             ));
             continue;
         }
-        let mut strand = Vec::new();
         let ending = is_deleting(&known.seen.origin);
+        if !ending && known.is_ordered() {
+            continue;
+        }
+        if let Some(back) = known.back.as_ref().filter(|_| !ending && !context.pair(known).made_copy()) {
+            plan.problems.push(claims::circle(known, back));
+            continue;
+        }
+        if !context.state.knows(&known.key) {
+            if served >= MOST {
+                beyond += 1;
+                continue;
+            }
+            served += 1;
+        }
+        let mut strand = Vec::new();
         let progress = if ending {
             Ok(context.end(known, &named, &mut strand))
         } else {
@@ -201,13 +242,23 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
                     (false, true) => plan.implied.push((known.key.clone(), known.record.clone())),
                     (false, false) => records.push((known.key.clone(), known.record.clone(), created(&strand))),
                 }
-                if let Some((key, value)) = annotations.iter().find(|(_, a)| a.key == known.key) {
-                    strand.extend(annotations::write(context, key, &value.text));
+                match annotations.iter().find(|(_, a)| a.key == known.key) {
+                    Some((name, value)) if !many => strand.extend(annotations::write(context, name, &value.text)),
+                    // Many are announced by one write, once they are all there.
+                    Some((name, value)) if strand.is_empty() => {
+                        announced.insert(name.clone(), value.text.clone().into());
+                    }
+                    _ => {}
                 }
                 strands.push((strand, progress));
             }
             Err(error) => plan.problems.push(format!("related resource {:?}: {error}", known.rules.identifier)),
         }
+    }
+    if beyond > 0 {
+        let words = "select fewer of them, or divide them among several orders";
+        plan.problems
+            .push(format!("{beyond} related objects are not copied, because an order may have {MOST}: {words}"));
     }
     if !records.is_empty() {
         plan.steps.push(Step::Track { records });
@@ -215,6 +266,7 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
     for (strand, progress) in strands {
         plan.add(strand, progress);
     }
+    plan.add(annotations::write_all(context, &announced).into_iter().collect(), PairProgress::Settled);
     for dropped in &view.dropped {
         let mut strand = Vec::new();
         let progress = context.take_back(dropped, &named, &mut strand);
@@ -308,6 +360,11 @@ impl RelatedContext<'_> {
         progress
     }
 
+    /// Who holds originals in kcp.
+    fn holder(&self) -> Holder<'_> {
+        Holder::new(&self.agent, self.former)
+    }
+
     /// The marks for copies of an entry.
     fn provenance(&self, rules: &Related) -> Provenance {
         Provenance::of(self.source, self.published, &rules.identifier, self.agent_name)
@@ -342,7 +399,7 @@ impl RelatedContext<'_> {
         if !is_known {
             // The state is lost, and only our finalizer is left. Another primary whose state has the original ends it.
             let is_ours =
-                is_held_by(&known.seen.origin, &self.agent) && !known.seen.others.iter().any(|other| other.origin);
+                is_held_by(&known.seen.origin, self.holder()) && !known.seen.others.iter().any(|other| other.origin);
             return if is_ours { self.seen(known, named).release(strand) } else { PairProgress::Settled };
         }
         let progress = self.seen(known, named).ending().release(strand);
@@ -352,40 +409,20 @@ impl RelatedContext<'_> {
         progress
     }
 
-    /// An object that the rules select and that must be released. The object in the place of its copy is deleted only if it is the copy:
-    /// it carries its marks, or we hold the original and the pair says so.
+    /// An object that the rules select and that must be released. The object in the place of its copy is deleted only if we made it.
     fn seen<'b>(&'b self, known: &'b KnownRelated<'_>, named: &[&Record]) -> HeldRelated<'b> {
-        let held = HeldRelated::seen(known, named, &self.agent);
-        let is_held = self.state.knows(&known.key) || is_held_by(&known.seen.origin, &self.agent);
-        let is_marked = |copy: &Value| known.rules.marks_copies() && self.provenance(known.rules).is_on(copy);
-        let is_copy = known.seen.destination.as_ref().is_some_and(is_marked)
-            || (is_held && self.pair(known).owns_copy() == Some(true));
-        if is_copy { held } else { held.without_copy() }
+        HeldRelated::seen(known, &self.users(named, &known.record), self.holder()).ends(self.pair(known).end())
     }
 
-    /// The same for an object that the rules no longer select. A copy is identified by its UID; if none is recorded, the reference agent
-    /// wrote it.
+    /// The same for an object that the rules no longer select.
     fn dropped<'b>(&'b self, dropped: &'b DroppedSeen, named: &[&Record]) -> HeldRelated<'b> {
-        let held = HeldRelated::dropped(dropped, named, &self.agent);
-        let entry = self.state.entry(&dropped.key);
-        let uid = dropped.copy.as_ref().and_then(|copy| copy["metadata"]["uid"].as_str());
-        let is_state = |copy: &Value, state: &Value| {
-            content::is_exact(state, copy, &[]) || content::is_exact(state, copy, &["status"])
-        };
-        let is_ours = match (&dropped.record.uid, entry) {
-            (Some(known), _) if Some(known.as_str()) == uid => true,
-            (None, Some(entry)) if entry.last.is_some() => true,
-            (_, Some(entry)) => {
-                let states: Vec<&Value> = entry.last.iter().chain(&entry.next).filter_map(Applied::whole).collect();
-                dropped.copy.as_ref().is_some_and(|copy| states.iter().any(|state| is_state(copy, state)))
-            }
-            (_, None) => false,
-        };
-        if is_ours { held } else { held.without_copy() }
+        HeldRelated::dropped(dropped, &self.users(named, &dropped.record), self.holder())
+            .ends(self.end_of_dropped(dropped))
     }
 
     fn pair<'b>(&'b self, known: &'b KnownRelated<'_>) -> Pair<'b, Mutation> {
         let (rules, seen) = (known.rules, known.seen);
+        let recorded = self.recorded(known);
         Pair {
             vocabulary: &WORDS,
             source_at: known.record.origin.clone(),
@@ -394,16 +431,20 @@ impl RelatedContext<'_> {
             copy_at: known.record.copy.clone(),
             remembered: self.state.entry(&known.key),
             partial: self.state.partial,
-            copy_uid: self.state.record(&known.key).and_then(|record| record.uid.as_deref()),
+            copy_uid: recorded.and_then(|record| record.uid.as_deref()),
+            how: recorded.and_then(|record| record.how),
+            proof: Some(&known.proof),
             shared: seen.others.iter().any(|other| other.copy),
             // An original is held, and a copy announced on the primary, only once it is certain that the copy is ours.
             vouched: match rules.origin {
-                Origin::Kcp => names(&seen.origin, &self.agent),
+                Origin::Kcp => names(&seen.origin, self.holder()),
                 Origin::Service => annotations::announces(self.primary, known),
             },
+            ordered: seen.destination.as_ref().is_some_and(claims::is_of_order),
+            circular: known.back.is_some(),
             entry: known.key.clone(),
             // Originals on the service cluster belong to the provider's operator and are never held.
-            holder: (rules.origin == Origin::Kcp).then_some(&*self.agent),
+            holder: (rules.origin == Origin::Kcp).then(|| self.holder()),
             primary: false,
             link: known.marks.as_ref().map(|marks| (&marks.link, marks.agent_name.as_str())),
             // A status subresource is never part of the content; without one a status is content like everything else.
@@ -414,7 +455,7 @@ impl RelatedContext<'_> {
                 (false, _) => StatusFlow::None,
             },
             transform: &rules.mutation,
-            adoption: self.adoption,
+            offered: self.is_offered(known),
             schema: self.schema,
             apply: self.apply,
         }
@@ -433,8 +474,19 @@ impl RelatedContext<'_> {
             let key = known.next().map_or_else(|| self.new_key(&record, &taken), |(key, _)| key.to_owned());
             taken.insert(key.clone());
             let marks = self.marks(rules, object, &record, &all);
-            all.push(KnownRelated { rules, seen: object, record, key, marks });
+            let proof = self.proof(&record);
+            all.push(KnownRelated {
+                rules,
+                seen: object,
+                record,
+                key,
+                marks,
+                proof,
+                back: None,
+                wanted: object.wanted,
+            });
         }
+        self.find_circles(&mut all);
         all
     }
 

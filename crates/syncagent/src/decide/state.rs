@@ -11,7 +11,9 @@ use crate::api::{OBJECT_STATE, REMOTE_CLUSTER};
 use crate::rules::ApiKind;
 use crate::rules::metadata::{SourceKey, WORDS, link_to, sha1_hex};
 
-pub use carrick_sync::memory::{Applied, PrimaryState, RememberedObject, StatusNote, checksum, entry_key, sum};
+pub use carrick_sync::memory::{
+    Applied, CopyNote, PrimaryState, RememberedObject, StatusNote, checksum, entry_key, sum,
+};
 
 /// Reads the data of a state Secret (decoded).
 pub fn read<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> PrimaryState {
@@ -87,7 +89,7 @@ mod tests {
         let value = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}});
         let mut state = PrimaryState::default();
         state.note(&entry_key("c", "ns", "a"), value("CronTab", "a"));
-        state.note_next(&entry_key("c", "ns", "b"), value("Backup", "b"), true);
+        state.note_next(&entry_key("c", "ns", "b"), value("Backup", "b"));
         state.note(&entry_key("", "ns", "c"), value("Secret", "c"));
         let others = state.others_of_consumer(&primary);
         assert_eq!(

@@ -7,8 +7,8 @@ use super::edit::Edit;
 use super::events::texts;
 use super::holders::has_finalizer;
 use super::primary::{Copies, PrimaryView};
-use super::{ObjectAddress, Plan, Role, Side, Step};
-use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_RESOURCE, REMOTE_UID};
+use super::{ObjectAddress, Plan, Role, Side, Step, compare};
+use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_GENERATION, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::metadata::is_deleting;
 use crate::rules::{Duty, Rules, Selection};
 
@@ -16,7 +16,7 @@ use crate::rules::{Duty, Rules, Selection};
 const LONGEST: usize = 60;
 
 /// Annotations that the agent writes on copies for its own use.
-const MARKS: [&str; 3] = [APPLIED_STATE, REMOTE_RESOURCE, REMOTE_UID];
+const MARKS: [&str; 4] = [APPLIED_STATE, REMOTE_GENERATION, REMOTE_RESOURCE, REMOTE_UID];
 
 /// The description of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,21 +31,50 @@ pub struct Explanation {
     /// What it waits for: related objects that the rules name and nobody has created yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<String>,
+    /// What somebody else has changed of the copies, and the agent leaves alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 /// Describes a plan. What is wrong with it was found out partly by those who read the related objects.
 pub fn explain(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan, unreadable: Vec<String>) -> Explanation {
     let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
     let problems = unreadable.into_iter().chain(plan.problems.iter().cloned()).chain(plan.notices.iter().cloned());
+    let changed = if plan.is_settled() { changed(rules, seen) } else { Vec::new() };
     Explanation {
-        why: situation(rules, seen, plan),
+        why: situation(rules, seen, plan, !changed.is_empty()),
         steps: steps.map(|step| sentence(rules, step)).collect(),
         problems: problems.collect(),
         waits: Vec::new(),
+        changed,
     }
 }
 
-fn situation(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> String {
+/// What somebody else has changed of the copies of an order and of its related objects. Only the fields are named: values may be secret.
+fn changed(rules: &Rules, seen: PrimaryView<'_>) -> Vec<String> {
+    let (Some(source), Copies::One(copy)) = (seen.source, &seen.copies) else { return Vec::new() };
+    if is_deleting(source) || rules.duty != Duty::Sync {
+        return Vec::new();
+    }
+    // Where the rules fail, nothing is known to be meant.
+    let own =
+        rules.mutation.spec(source, Some(copy)).map_or_else(|_| Vec::new(), |wanted| compare::changed(&wanted, copy));
+    let own = (!own.is_empty()).then(|| {
+        let at = format!("service {} {}", rules.local.kind, shown_name(copy));
+        format!("{at} is not as ordered: {}. This stays until the order changes the same fields", own.join(", "))
+    });
+    let related = seen.related.into_iter().flat_map(|view| &view.seen).filter_map(|it| {
+        let entry = rules.related.get(it.entry)?;
+        let copy = it.destination.as_ref()?;
+        let fields = compare::changed(&entry.mutation.spec(&it.origin, Some(copy)).ok()?, copy);
+        let at = it.record(entry).copy;
+        let words = "This stays until the original changes the same fields";
+        (!fields.is_empty()).then(|| format!("{at} is not as its original: {}. {words}", fields.join(", ")))
+    });
+    own.into_iter().chain(related).collect()
+}
+
+fn situation(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan, changed: bool) -> String {
     let Some(source) = seen.source else { return "it does not exist".to_owned() };
     let idle = plan.is_settled();
     let copy = match seen.copies {
@@ -67,6 +96,9 @@ fn situation(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> String {
             "spec.filter.namespace cannot be applied: its namespace is not visible".to_owned()
         }
         (false, _, None) => "it has no copy yet".to_owned(),
+        (false, _, Some(copy)) if idle && changed => {
+            format!("placed as {copy}, but somebody else has changed something")
+        }
         (false, _, Some(copy)) if idle => format!("in line with {copy}"),
         (false, _, Some(copy)) => format!("not in line with {copy} yet"),
     }
@@ -80,6 +112,7 @@ fn sentence(rules: &Rules, step: &Step) -> String {
         Step::SetFinalizers { at, .. } => format!("release {at}: remove the finalizer {FINALIZER}"),
         Step::EnsureNamespace { side, name } => format!("make sure that namespace {name} exists {}", place(*side)),
         Step::Create { at, .. } => format!("create {at}"),
+        Step::Edit { at, edits, .. } if edits.is_empty() => format!("make sure that {at} is what the caches show"),
         Step::Edit { at, edits, .. } => format!("change {at}: {}", edited(rules, at, edits)),
         Step::Apply { at, .. } => format!("apply the desired state to {at}"),
         Step::Patch { at, patch } => format!("change {at}: {}", changes(rules, at, patch)),
@@ -108,8 +141,12 @@ fn place(side: Side) -> &'static str {
 
 /// The fields that a merge patch changes; without their values if those may come from a Secret.
 fn changes(rules: &Rules, at: &ObjectAddress, patch: &Value) -> String {
-    let mut fields = Vec::new();
-    collect(patch, &mut String::new(), rules.is_confidential(&at.kind), &mut fields);
+    let (mut fields, mut patch) = (Vec::new(), patch.clone());
+    // What must still hold does not change.
+    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !["uid", "resourceVersion"].contains(&key.as_str()));
+    }
+    collect(&patch, &mut String::new(), rules.is_confidential(&at.kind), &mut fields);
     fields.join(", ")
 }
 
@@ -124,6 +161,9 @@ fn edited(rules: &Rules, at: &ObjectAddress, edits: &[Edit]) -> String {
             Some(Value::Null) => fields.push(format!("{field} = null")),
             Some(value) => collect(value, &mut field, rules.is_confidential(&at.kind), &mut fields),
         }
+    }
+    if fields.is_empty() {
+        return "only its mark, so that no earlier write can arrive any more".to_owned();
     }
     fields.join(", ")
 }
@@ -197,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_patch_is_shown_field_by_field() {
-        let patch = json!({"spec": {"size": 2, "old": null, "tags": ["a"]}, "metadata": {"labels": {"a.b/c": "d"}}});
+        let patch = json!({"spec": {"size": 2, "old": null, "tags": ["a"]}, "metadata": {"uid": "u", "resourceVersion": "7", "labels": {"a.b/c": "d"}}});
         let step = Step::Patch { at: at("example.com", "Bucket"), patch };
         assert_eq!(
             sentence(&rules(), &step),

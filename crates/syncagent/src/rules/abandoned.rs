@@ -5,15 +5,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use carrick_kcp::apis::split_schema_name;
-use carrick_kcp::apis::v1alpha1::ApiExport;
+use carrick_kcp::apis::v1alpha2::ApiExport;
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::access::{Budget, Reserved};
 use super::admission::Admission;
 use super::conversion::{Conversions, Passage};
 use super::crd::Names;
 use super::naming::{Naming, NamingError};
-use super::{Adoption, ApiKind, Duty, Rules};
+use super::{Adoption, AfterRestore, ApiKind, Duty, Rules};
 use crate::api::{self, AGENT_NAME, SOURCE_KIND};
 
 /// The part of an APIResourceSchema that is read: everything but the schemas.
@@ -63,9 +63,12 @@ pub struct Abandoned {
 
 impl Abandoned {
     /// Names of the exported schemas whose resource (`<plural>.<group>`) nobody serves.
-    pub fn names<'a>(schemas: impl Iterator<Item = &'a str>, export: &Value, taken: &HashSet<String>) -> Vec<&'a str> {
-        let exported = ApiExport::deserialize(export).unwrap_or_default().spec.latest_resource_schemas;
-        let exported: HashSet<&str> = exported.iter().map(String::as_str).collect();
+    pub fn names<'a>(
+        schemas: impl Iterator<Item = &'a str>,
+        export: &ApiExport,
+        taken: &HashSet<String>,
+    ) -> Vec<&'a str> {
+        let exported: HashSet<&str> = export.schemas().collect();
         schemas.filter(|schema| exported.contains(schema) && !taken.contains(&resource_of(schema))).collect()
     }
 
@@ -109,12 +112,16 @@ impl Abandoned {
             subresources: Vec::new(),
             related: Vec::new(),
             adoption: Adoption::default(),
+            after_restore: AfterRestore::default(),
             apply: false,
             schema: String::new(),
+            rolled_back: false,
             limit: None,
             admission: Admission::default(),
             feedback: false,
             withdrawal: None,
+            reserved: Reserved::default(),
+            budget: Budget::default(),
         })
     }
 }
@@ -126,7 +133,7 @@ pub fn resource_of(schema_name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use carrick_kcp::apis::v1alpha2::ResourceSchema;
 
     use super::*;
     use crate::rules::schema;
@@ -135,7 +142,8 @@ mod tests {
     #[test]
     fn only_exported_schemas_of_our_own_that_nobody_publishes_are_abandoned() {
         let schemas = ["v1.kept.example.com", "v1.left.example.com", "v1.unlisted.example.com"];
-        let export = json!({"spec": {"latestResourceSchemas": schemas[..2]}});
+        let mut export = ApiExport::new("e");
+        export.spec.resources = schemas[..2].iter().map(|schema| ResourceSchema::of(schema)).collect();
         let taken = HashSet::from(["kept.example.com".to_owned()]);
         assert_eq!(Abandoned::names(schemas.into_iter(), &export, &taken), [schemas[1]]);
 

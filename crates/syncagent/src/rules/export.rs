@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carrick_kcp::apis::split_schema_name;
-use carrick_kcp::apis::v1alpha1::{ApiExport, ApiExportSpec, PermissionClaim};
+use carrick_kcp::apis::v1alpha2::{ApiExport, PermissionClaim, ResourceSchema};
+use carrick_kcp::apis::{split_schema_name, v1alpha1};
 
 use super::related::kcp_group_resource;
 use crate::api::{AGENT_NAME, PublishedResource};
@@ -38,8 +38,12 @@ pub struct ExportChange {
     pub added_claims: Vec<String>,
     /// Claims that are removed, because only what is withdrawn needed them.
     pub removed_claims: Vec<String>,
-    /// Existing claims that do not cover what the rules need: for some objects only, or for another identity.
+    /// Existing claims that do not cover what the rules need: for some objects or verbs only, or for another identity.
     pub narrow_claims: Vec<String>,
+    /// PublishedResources for whose sake it changes: their schema comes or goes, or they need a claim that is added.
+    pub concerned: BTreeSet<String>,
+    /// Schemas that cannot be listed, because the export offers their resource from elsewhere: why, and how to fix it.
+    pub taken: BTreeMap<String, String>,
     /// Related resources that do not exist in kcp under the given name, by PublishedResource: what is wrong, and how to fix it.
     pub doubts: BTreeMap<String, Vec<String>>,
 }
@@ -68,82 +72,118 @@ fn is_built_in(group: &str, resource: &str) -> bool {
     if group.is_empty() { CORE.contains(&resource) } else { BUILT_IN.contains(&group) || group.ends_with(".kcp.io") }
 }
 
-/// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed. What is withdrawn leaves it, with
-/// the claims that nobody needs any more, unless other agents share the export, who may need them.
+/// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed, changed or looked into: their
+/// resources, whatever their storage, and their claims, whatever their verbs and selectors, stay as they are. What is withdrawn leaves it,
+/// with the claims that nobody needs any more, unless other agents share the export, who may need them.
 pub fn apply(export: &ApiExport, agent_name: &str, all: &[Published<'_>], shared: bool) -> ExportChange {
     let (leaving, published): (Vec<Published<'_>>, Vec<Published<'_>>) = all.iter().partition(|p| p.leaves);
     let withdrawn: BTreeSet<_> = leaving.iter().filter_map(|p| group_resource(p.schema_name)).collect();
-    let spec = &without(&export.spec, &withdrawn);
+    let mut resources = export.spec.resources.clone();
+    resources.retain(|resource| !(resource.is_ordinary() && is_of(resource, &withdrawn)));
     let listed: BTreeSet<(String, String)> =
-        spec.latest_resource_schemas.iter().filter_map(|name| group_resource(name)).collect();
+        resources.iter().filter_map(|resource| group_resource(&resource.schema)).collect();
+    let foreign: BTreeSet<(String, String)> = resources
+        .iter()
+        .filter(|resource| !resource.is_ordinary())
+        .filter_map(|resource| group_resource(&resource.schema))
+        .collect();
     let is_offered = |p: &&Published<'_>| {
         (p.valid && !p.pr.is_withdrawn()) || group_resource(p.schema_name).is_some_and(|gr| listed.contains(&gr))
     };
     let published: Vec<Published<'_>> = published.iter().filter(is_offered).copied().collect();
-    let ready: BTreeSet<&str> = published.iter().filter(|p| p.ready).map(|p| p.schema_name).collect();
-    let schemas = merge_schemas(&spec.latest_resource_schemas, &ready);
+    let (taken, ready): (BTreeSet<&str>, BTreeSet<&str>) = published
+        .iter()
+        .filter(|p| p.ready)
+        .map(|p| p.schema_name)
+        .partition(|name| group_resource(name).is_some_and(|gr| foreign.contains(&gr)));
+    let resources = merge_resources(resources, &ready);
 
     let all = published.iter().map(|p| p.schema_name);
     let own: BTreeSet<(String, String)> = all.filter_map(group_resource).chain(listed).collect();
     let required = required_claims(&published, &own);
     let obsolete = if shared { BTreeMap::new() } else { required_claims(&leaving, &own) };
-    let (existing, removed) = drop_claims(&spec.permission_claims, &obsolete, &required);
-    let MergedClaims { claims, added, narrow } = merge_claims(&existing, required);
-    let doubts = published.iter().map(|p| (p.pr.metadata.name.clone(), doubts(p.pr, &own, &claims)));
-    let doubts = doubts.filter(|(_, doubts)| !doubts.is_empty()).collect();
 
     let mut object = export.clone();
     object.metadata.annotate(AGENT_NAME, agent_name);
-    object.spec.latest_resource_schemas.clone_from(&schemas);
-    if !added.is_empty() || !removed.is_empty() {
-        object.spec.permission_claims = claims;
+    // The order is of no meaning to kcp, so a list that holds the same is left as somebody has written it.
+    if sorted(&resources) != sorted(&export.spec.resources) {
+        object.spec.resources = resources;
     }
-    let missing = |from: &[String], other: &[String]| -> Vec<String> {
-        from.iter().filter(|name| !other.contains(name)).cloned().collect()
+    let removed = drop_claims(&mut object, &obsolete, &required);
+    let (added, narrow) = add_claims(&mut object, required);
+    if !added.is_empty() || !removed.is_empty() {
+        object.spec.permission_claims.sort_by(|a, b| (&a.group, &a.resource).cmp(&(&b.group, &b.resource)));
+    }
+    let claims = &object.spec.permission_claims;
+    let doubts = published.iter().map(|p| (p.pr.metadata.name.clone(), doubts(p.pr, &own, claims)));
+    let doubts = doubts.filter(|(_, doubts)| !doubts.is_empty()).collect();
+    let names = |export: &ApiExport| -> BTreeSet<String> { export.schemas().map(str::to_owned).collect() };
+    let (before, after) = (names(export), names(&object));
+    let needs_added = |p: &Published<'_>| {
+        required_claims(&[*p], &own).keys().any(|(group, resource)| added.contains(&shown(group, resource)))
     };
+    let concerned = published
+        .iter()
+        .filter(|p| (after.contains(p.schema_name) && !before.contains(p.schema_name)) || needs_added(p))
+        .chain(leaving.iter().filter(|p| before.contains(p.schema_name)))
+        .map(|p| p.pr.metadata.name.clone())
+        .collect();
     ExportChange {
         changed: object != *export,
-        added_schemas: missing(&schemas, &export.spec.latest_resource_schemas),
-        removed_schemas: missing(&export.spec.latest_resource_schemas, &schemas),
+        concerned,
+        added_schemas: after.difference(&before).cloned().collect(),
+        removed_schemas: before.difference(&after).cloned().collect(),
         added_claims: added,
         removed_claims: removed,
         narrow_claims: narrow,
+        taken: taken.into_iter().map(|schema| (schema.to_owned(), why_taken(schema))).collect(),
         doubts,
         object,
     }
 }
 
+fn why_taken(schema: &str) -> String {
+    let resource = group_resource(schema).map(|(group, resource)| format!("{resource}.{group}")).unwrap_or_default();
+    format!(
+        "the APIExport offers {resource} already, from a virtual workspace (spec.resources[].storage.virtual) of somebody else; remove \
+         that entry, or publish under another name with spec.projection"
+    )
+}
+
 /// Claims of the export that nothing published needs.
 pub fn unneeded_claims(export: &ApiExport, published: &[Published<'_>]) -> Vec<PermissionClaim> {
-    let listed = export.spec.latest_resource_schemas.iter().map(String::as_str);
+    let listed = export.spec.resources.iter().map(|resource| resource.schema.as_str());
     let own = published.iter().map(|p| p.schema_name).chain(listed).filter_map(group_resource).collect();
     let needed = required_claims(published, &own);
     let is_needed = |claim: &&PermissionClaim| needed.contains_key(&(claim.group.clone(), claim.resource.clone()));
     export.spec.permission_claims.iter().filter(|claim| !is_needed(claim)).cloned().collect()
 }
 
-/// The spec without the schemas of some resources.
-fn without(spec: &ApiExportSpec, resources: &BTreeSet<(String, String)>) -> ApiExportSpec {
-    let mut spec = spec.clone();
-    spec.latest_resource_schemas.retain(|name| group_resource(name).is_none_or(|gr| !resources.contains(&gr)));
-    spec
+fn is_of(resource: &ResourceSchema, resources: &BTreeSet<(String, String)>) -> bool {
+    group_resource(&resource.schema).is_some_and(|gr| resources.contains(&gr))
 }
 
-/// The claims without those that are needed no longer and look as if an agent had made them; and the names of these.
+/// Takes back the claims that are needed no longer and look as if an agent had made them; returns the names of these.
 fn drop_claims(
-    existing: &[PermissionClaim],
-    obsolete: &BTreeMap<(String, String), String>,
-    required: &BTreeMap<(String, String), String>,
-) -> (Vec<PermissionClaim>, Vec<String>) {
+    export: &mut ApiExport,
+    obsolete: &BTreeMap<(String, String), Need>,
+    required: &BTreeMap<(String, String), Need>,
+) -> Vec<String> {
+    let made_in_v1 = export.v1_claims();
     let goes = |claim: &PermissionClaim| {
         let place = (claim.group.clone(), claim.resource.clone());
-        let ours = obsolete.get(&place).is_some_and(|identity| {
-            *claim == PermissionClaim::all(claim.group.clone(), claim.resource.clone(), identity.clone())
+        let ours = obsolete.get(&place).is_some_and(|need| {
+            let mut plain = PermissionClaim::new(&*claim.group, &*claim.resource, &["*"]);
+            plain.identity_hash.clone_from(&need.identity);
+            let note = v1alpha1::PermissionClaim::all(&*claim.group, &*claim.resource, &*need.identity);
+            *claim == plain && made_in_v1.contains(&note)
         });
         ours && !required.contains_key(&place)
     };
-    let (gone, kept): (Vec<PermissionClaim>, Vec<PermissionClaim>) = existing.iter().cloned().partition(goes);
-    (kept, gone.iter().map(|claim| shown(&claim.group, &claim.resource)).collect())
+    let claims = &export.spec.permission_claims;
+    let gone = claims.iter().filter(|claim| goes(claim)).map(|claim| shown(&claim.group, &claim.resource)).collect();
+    export.drop_claims(goes);
+    gone
 }
 
 fn shown(group: &str, resource: &str) -> String {
@@ -156,41 +196,66 @@ fn group_resource(schema: &str) -> Option<(String, String)> {
 }
 
 /// Ready schemas replace older ones of the same group and resource; everything else stays. Sorted by `resource.group`.
-fn merge_schemas(existing: &[String], ready: &BTreeSet<&str>) -> Vec<String> {
-    let replaced: BTreeSet<_> = ready.iter().filter_map(|name| group_resource(name)).collect();
-    let kept = existing
-        .iter()
-        .map(String::as_str)
-        .filter(|name| ready.contains(name) || group_resource(name).is_none_or(|gr| !replaced.contains(&gr)));
-    let all: BTreeSet<&str> = kept.chain(ready.iter().copied()).collect();
-    let mut sorted: Vec<String> = all.into_iter().map(str::to_owned).collect();
-    sorted.sort_by_cached_key(|name| name.split_once('.').map_or_else(String::new, |(_, rest)| rest.to_owned()));
+fn merge_resources(existing: Vec<ResourceSchema>, ready: &BTreeSet<&str>) -> Vec<ResourceSchema> {
+    let mut missing: BTreeMap<(String, String), &str> =
+        ready.iter().filter_map(|name| Some((group_resource(name)?, *name))).collect();
+    let replaced: BTreeSet<(String, String)> = missing.keys().cloned().collect();
+    let mut merged = Vec::new();
+    for mut resource in existing {
+        if resource.is_ordinary() && is_of(&resource, &replaced) {
+            // One entry for each is all that kcp takes.
+            let Some(wanted) = group_resource(&resource.schema).and_then(|gr| missing.remove(&gr)) else { continue };
+            wanted.clone_into(&mut resource.schema);
+        }
+        merged.push(resource);
+    }
+    merged.extend(missing.into_values().map(ResourceSchema::of));
+    sorted(&merged).into_iter().cloned().collect()
+}
+
+fn sorted(resources: &[ResourceSchema]) -> Vec<&ResourceSchema> {
+    let mut sorted: Vec<&ResourceSchema> = resources.iter().collect();
+    let place = |name: &str| name.split_once('.').map_or_else(String::new, |(_, rest)| rest.to_owned());
+    sorted.sort_by_cached_key(|resource| (place(&resource.schema), resource.schema.clone()));
     sorted
 }
 
-/// Claims that the rules need, as (group, resource) → identity.
-fn required_claims(
-    published: &[Published<'_>],
-    own: &BTreeSet<(String, String)>,
-) -> BTreeMap<(String, String), String> {
-    let mut claims = BTreeMap::new();
-    let mut claim = |group: &str, resource: &str, identity: &str| {
-        claims.entry((group.to_owned(), resource.to_owned())).or_insert_with(|| identity.to_owned());
+/// What the rules need of one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Need {
+    /// Identity of the export that offers the resource.
+    identity: String,
+    /// What is done with objects of it.
+    verbs: BTreeSet<&'static str>,
+}
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+const READ_AND_CREATE: [&str; 4] = ["get", "list", "watch", "create"];
+const EVERYTHING: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
+
+/// Claims that the rules need, by group and resource.
+fn required_claims(published: &[Published<'_>], own: &BTreeSet<(String, String)>) -> BTreeMap<(String, String), Need> {
+    let mut claims: BTreeMap<(String, String), Need> = BTreeMap::new();
+    let mut claim = |group: &str, resource: &str, identity: &str, verbs: &[&'static str]| {
+        let need = claims
+            .entry((group.to_owned(), resource.to_owned()))
+            .or_insert_with(|| Need { identity: identity.to_owned(), verbs: BTreeSet::new() });
+        need.verbs.extend(verbs);
     };
-    claim("", "events", "");
+    claim("", "events", "", &["create", "patch"]);
     for pr in published.iter().map(|p| p.pr) {
         let filters_namespaces = pr.spec.filter.as_ref().is_some_and(|f| f.namespace.is_some());
         if filters_namespaces || !pr.spec.related.is_empty() {
-            claim("", "namespaces", "");
+            claim("", "namespaces", "", if pr.spec.related.is_empty() { &READ[..] } else { &READ_AND_CREATE[..] });
         }
         if pr.spec.enable_workspace_paths {
-            claim("core.kcp.io", "logicalclusters", "");
+            claim("core.kcp.io", "logicalclusters", "", &READ);
         }
         for related in &pr.spec.related {
             let (group, resource) = kcp_group_resource(related);
             // kcp refuses claims on an export's own resources.
             if !own.contains(&(group.clone(), resource.clone())) {
-                claim(&group, &resource, &related.identity_hash);
+                claim(&group, &resource, &related.identity_hash, &EVERYTHING);
             }
         }
     }
@@ -216,197 +281,34 @@ fn doubts(pr: &PublishedResource, own: &BTreeSet<(String, String)>, claims: &[Pe
     doubts.collect()
 }
 
-/// The desired claims, and what changed.
-struct MergedClaims {
-    claims: Vec<PermissionClaim>,
-    added: Vec<String>,
-    narrow: Vec<String>,
-}
-
 /// Adds missing claims; whatever exists for a group and resource stays as it is, because kcp allows one entry for each, and it may be an
-/// administrator's decision.
-fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String), String>) -> MergedClaims {
-    let mut merged = MergedClaims { claims: existing.to_vec(), added: Vec::new(), narrow: Vec::new() };
-    for ((group, resource), identity_hash) in required {
-        let shown = shown(&group, &resource);
-        match existing.iter().find(|claim| claim.group == group && claim.resource == resource) {
-            Some(claim) if claim.all && claim.resource_selector.is_empty() && claim.identity_hash == identity_hash => {}
-            Some(_) => merged.narrow.push(shown),
+/// administrator's decision. Returns the names of those that were added, and of those that exist but are not enough.
+fn add_claims(export: &mut ApiExport, required: BTreeMap<(String, String), Need>) -> (Vec<String>, Vec<String>) {
+    let (mut added, mut narrow) = (Vec::new(), Vec::new());
+    let made_in_v1 = export.v1_claims();
+    for ((group, resource), need) in required {
+        let claims = &export.spec.permission_claims;
+        match claims.iter().find(|claim| claim.group == group && claim.resource == resource) {
+            Some(claim) if is_enough(claim, &need, &made_in_v1) => {}
+            Some(_) => narrow.push(shown(&group, &resource)),
             // With such a claim kcp would refuse the whole export, including what others need in it.
-            None if identity_hash.is_empty() && needs_identity(&group) => {}
+            None if need.identity.is_empty() && needs_identity(&group) => {}
             None => {
-                merged.added.push(shown);
-                merged.claims.push(PermissionClaim::all(group, resource, identity_hash));
+                added.push(shown(&group, &resource));
+                export.claim_all(&group, &resource, &need.identity);
             }
         }
     }
-    merged.claims.sort_by(|a, b| (&a.group, &a.resource).cmp(&(&b.group, &b.resource)));
-    merged
+    (added, narrow)
+}
+
+/// Whether a claim covers what the rules need: all objects, as either version says it, and all that is done with them.
+fn is_enough(claim: &PermissionClaim, need: &Need, made_in_v1: &[v1alpha1::PermissionClaim]) -> bool {
+    let v1 = made_in_v1.iter().find(|v1| v1.key() == claim.key());
+    let whole = claim.default_selector.as_ref().is_none_or(|selector| selector.match_all)
+        && v1.is_none_or(|v1| v1.all && v1.resource_selector.is_empty());
+    whole && claim.identity_hash == need.identity && need.verbs.iter().all(|verb| claim.allows(verb))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::tests::published as pr;
-    use serde_json::{Value, json};
-
-    /// An export with this spec.
-    fn export(spec: &Value) -> ApiExport {
-        serde_json::from_value(json!({"spec": spec})).unwrap()
-    }
-
-    /// The spec as it is written.
-    fn spec(change: &ExportChange) -> Value {
-        serde_json::to_value(&change.object.spec).unwrap()
-    }
-
-    fn run(export: &ApiExport, prs: &[(&PublishedResource, &str)]) -> ExportChange {
-        let published: Vec<_> = prs
-            .iter()
-            .map(|(pr, schema_name)| Published { pr, schema_name, ready: true, valid: true, leaves: false })
-            .collect();
-        apply(export, "agent", &published, false)
-    }
-
-    fn claims(change: &ExportChange) -> Vec<&str> {
-        change.object.spec.permission_claims.iter().map(|claim| claim.resource.as_str()).collect()
-    }
-
-    #[test]
-    fn an_empty_export_gets_schemas_the_events_claim_and_the_agents_mark() {
-        let change = run(&export(&json!({})), &[(&pr(json!({})), "v1.crontabs.example.com")]);
-        assert!(change.changed);
-        assert_eq!(change.object.spec.latest_resource_schemas, ["v1.crontabs.example.com"]);
-        assert_eq!(spec(&change)["permissionClaims"], json!([{"resource": "events", "all": true}]));
-        assert_eq!(change.object.metadata.annotation(AGENT_NAME), Some("agent"));
-        let again = run(&change.object, &[(&pr(json!({})), "v1.crontabs.example.com")]);
-        assert!(!again.changed, "{again:?}");
-    }
-
-    #[test]
-    fn foreign_schemas_stay_and_older_ones_of_the_same_resource_go() {
-        let export = export(&json!({"latestResourceSchemas": ["v0.crontabs.example.com", "v1.fakes.example.com"]}));
-        let change = run(&export, &[(&pr(json!({})), "v9.crontabs.example.com")]);
-        assert_eq!(change.object.spec.latest_resource_schemas, ["v9.crontabs.example.com", "v1.fakes.example.com"]);
-        assert_eq!(change.removed_schemas, ["v0.crontabs.example.com"]);
-        assert_eq!(change.added_schemas, ["v9.crontabs.example.com"]);
-    }
-
-    #[test]
-    fn related_resources_are_claimed_sorted_and_existing_claims_stay() {
-        let related = pr(json!({"related": [
-            {"identifier": "a", "origin": "service", "kind": "Secret", "object": {}},
-            {"identifier": "b", "origin": "kcp", "group": "x.io", "version": "v1", "resource": "backups", "identityHash": "abc", "object": {}},
-            {"identifier": "c", "origin": "kcp", "group": "example.com", "version": "v1", "resource": "crontabs", "object": {}},
-        ]}));
-        let export = export(&json!({"permissionClaims": [{"resource": "configmaps", "all": true, "note": "theirs"}]}));
-        let change = run(&export, &[(&related, "v1.crontabs.example.com")]);
-        assert_eq!(claims(&change), ["configmaps", "events", "namespaces", "secrets", "backups"]);
-        assert_eq!(change.added_claims, ["events", "namespaces", "secrets", "x.io/backups"]);
-        assert_eq!(change.object.spec.permission_claims[4].identity_hash, "abc");
-        assert_eq!(spec(&change)["permissionClaims"][0]["note"], "theirs", "what others wrote into a claim stays");
-    }
-
-    #[test]
-    fn claims_that_give_less_than_needed_stay_and_are_reported() {
-        let related = pr(json!({"related": [
-            {"identifier": "a", "origin": "service", "kind": "Secret", "object": {}},
-            {"identifier": "b", "origin": "kcp", "group": "x.io", "version": "v1", "resource": "backups", "identityHash": "new", "object": {}},
-        ]}));
-        let existing = json!([
-            {"resource": "events", "all": true},
-            {"resource": "namespaces", "all": true},
-            {"resource": "secrets", "resourceSelector": [{"name": "one", "namespace": "a"}]},
-            {"group": "x.io", "resource": "backups", "all": true, "identityHash": "old"},
-        ]);
-        let change = run(&export(&json!({"permissionClaims": existing})), &[(&related, "v1.crontabs.example.com")]);
-        assert_eq!(spec(&change)["permissionClaims"], existing);
-        assert!(change.added_claims.is_empty());
-        assert_eq!(change.narrow_claims, ["secrets", "x.io/backups"]);
-    }
-
-    #[test]
-    fn claims_that_kcp_refuses_are_reported_and_do_not_spoil_the_export() {
-        let related = |group: &str, resource: &str, identity: &str| {
-            json!({"identifier": resource, "origin": "kcp", "group": group, "version": "v1", "resource": resource,
-                "identityHash": identity, "object": {}})
-        };
-        let pr = pr(json!({"related": [
-            related("x.io", "backups", ""), related("x.io", "queues", "abc"), related("example.com", "crontabs", ""),
-            related("", "pods", ""), related("apps", "deployments", ""), related("coordination.k8s.io", "leases", ""),
-            related("x.io", "known", ""),
-        ]}));
-        let claim = json!({"group": "x.io", "resource": "known", "all": true, "identityHash": "d"});
-        let export = export(&json!({"permissionClaims": [claim]}));
-        let change = run(&export, &[(&pr, "v1.crontabs.example.com")]);
-        assert_eq!(claims(&change), ["events", "namespaces", "pods", "deployments", "leases", "known", "queues"]);
-        let doubts = &change.doubts["publish-crontabs"];
-        let wanted = [
-            "spec.related[0]: kcp lets nobody claim backups.x.io without the identity",
-            "spec.related[3]: kcp workspaces have no pods",
-            "spec.related[4]: kcp workspaces have no deployments.apps",
-        ];
-        assert_eq!(doubts.len(), wanted.len(), "{doubts:?}");
-        assert!(doubts.iter().zip(wanted).all(|(told, wanted)| told.starts_with(wanted)), "{doubts:?}");
-    }
-
-    #[test]
-    fn rules_that_are_not_valid_come_into_no_export_and_stay_in_theirs() {
-        let pr = pr(json!({"related": [{"identifier": "a", "origin": "service", "kind": "Secret", "object": {}}]}));
-        let published =
-            [Published { pr: &pr, schema_name: "v2.crontabs.example.com", ready: true, valid: false, leaves: false }];
-        let events = json!([{"resource": "events", "all": true}]);
-        let change = apply(&export(&json!({"permissionClaims": events})), "agent", &published, false);
-        assert_eq!(spec(&change), json!({"permissionClaims": events}));
-        let before = export(&json!({"latestResourceSchemas": ["v1.crontabs.example.com"]}));
-        let change = apply(&before, "agent", &published, false);
-        assert_eq!(change.object.spec.latest_resource_schemas, ["v2.crontabs.example.com"]);
-        assert_eq!(claims(&change), ["events", "namespaces", "secrets"]);
-    }
-
-    #[test]
-    fn what_is_withdrawn_leaves_with_the_claims_that_nobody_else_needs() {
-        let related = |kind: &str| json!({"identifier": kind, "origin": "service", "kind": kind, "object": {}});
-        let leaving = pr(json!({"related": [related("Secret"), related("ConfigMap")], "enableWorkspacePaths": true}));
-        let staying = pr(json!({"related": [related("Secret")]}));
-        let names = ["v1.crontabs.example.com", "v1.others.example.com", "v1.backups.example.com"];
-        let before =
-            run(&export(&json!({"latestResourceSchemas": names[1..2]})), &[(&leaving, names[0]), (&staying, names[2])]);
-        assert_eq!(claims(&before), ["configmaps", "events", "namespaces", "secrets", "logicalclusters"]);
-        let one = |pr, schema_name, leaves: bool| Published { pr, schema_name, ready: !leaves, valid: true, leaves };
-        let all = [one(&leaving, names[0], true), one(&staying, names[2], false)];
-        let change = apply(&before.object, "agent", &all, false);
-        assert_eq!(change.object.spec.latest_resource_schemas, [names[2], names[1]]);
-        assert_eq!(change.removed_schemas, [names[0]]);
-        assert_eq!(change.removed_claims, ["configmaps", "core.kcp.io/logicalclusters"]);
-        assert_eq!(claims(&change), ["events", "namespaces", "secrets"]);
-        assert!(!apply(&change.object, "agent", &all, false).changed, "once is enough");
-        let shared = apply(&before.object, "agent", &all, true);
-        assert_eq!((shared.removed_claims.len(), shared.removed_schemas.len()), (0, 1));
-        // What an administrator has narrowed is not the agent's.
-        let mut narrowed = before.object.clone();
-        narrowed.spec.permission_claims[0].all = false;
-        assert_eq!(apply(&narrowed, "agent", &all, false).removed_claims, ["core.kcp.io/logicalclusters"]);
-    }
-
-    #[test]
-    fn schemas_that_do_not_exist_yet_are_not_listed() {
-        let pr = pr(json!({}));
-        let change = apply(
-            &export(&json!({})),
-            "agent",
-            &[Published { pr: &pr, schema_name: "v1.a.b", ready: false, valid: true, leaves: false }],
-            false,
-        );
-        assert_eq!(spec(&change).get("latestResourceSchemas"), None);
-    }
-
-    #[test]
-    fn an_export_does_not_claim_what_it_offers_itself() {
-        let related =
-            pr(json!({"related": [{"identifier": "c", "origin": "kcp", "group": "example.com", "version": "v1",
-            "resource": "crontabs", "identityHash": "abc", "object": {}}]}));
-        let change = run(&export(&json!({})), &[(&related, "v1.crontabs.example.com")]);
-        assert_eq!(claims(&change), ["events", "namespaces"]);
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 use carrick_kcp::apis::split_schema_name;
 
-use crate::api::{APPROVED_SCHEMA, PublishedResource, REJECTED_SCHEMA};
+use crate::api::{APPROVED_SCHEMA, PublishedResource, REJECTED_SCHEMA, ROLLED_BACK};
 
 /// What is to be done with a schema that has just been computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,29 @@ pub fn passage<'a>(pr: &'a PublishedResource, computed: &str, before: Option<&'a
         return Passage::Open;
     }
     if pr.spec.schema_updates == "Compatible" { Passage::Judged(before) } else { Passage::Closed(before) }
+}
+
+/// Whether kcp serves an older schema again, or will in a moment, because the one that follows from the CRD was rejected; or whether it did so and nobody
+/// has said since that orders may lose what was hidden.
+pub fn is_rolled_back(pr: &PublishedResource, computed: &str) -> bool {
+    let Some([noted, rejected, approved, exported]) = rejection(pr) else { return false };
+    if noted.is_some() {
+        return true;
+    }
+    if rejected.is_none() || !pr.is_gated() {
+        return false;
+    }
+    let is_computed = |name: Option<String>| name.as_deref() == Some(computed);
+    !is_computed(approved) && (is_computed(rejected) || !is_computed(exported))
+}
+
+/// What decides about that: the schema that was rolled back, the one that was rejected, the one that was approved, and the one that is exported. None if
+/// there was no rollback.
+pub fn rejection(pr: &PublishedResource) -> Option<[Option<String>; 4]> {
+    let named = |annotation: &str| pr.metadata.annotations.get(annotation).cloned();
+    let exported = Some(pr.status.resource_schema_name.clone()).filter(|name| !name.is_empty());
+    let (noted, rejected) = (named(ROLLED_BACK), named(REJECTED_SCHEMA));
+    (noted.is_some() || rejected.is_some()).then(|| [noted, rejected, named(APPROVED_SCHEMA), exported])
 }
 
 /// Whether two schemas are of the same resource.
@@ -85,6 +108,37 @@ mod tests {
                 wanted,
                 "{mode:?} approved {approved:?} rejected {rejected:?} {before:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_schema_is_rolled_back_until_the_newer_one_is_exported_again() {
+        let (old, new, next) = ("v1.as.x.io", "v2.as.x.io", "v3.as.x.io");
+        for (mode, approved, rejected, exported, computed, wanted) in [
+            ("Manual", old, "", new, new, false),
+            // Said, but not exported yet.
+            ("Manual", old, new, new, new, true),
+            ("Manual", old, new, old, new, true),
+            ("Always", old, new, old, new, false),
+            ("Manual", new, new, old, new, false),
+            // The CRD has changed since.
+            ("Compatible", old, new, old, next, true),
+            ("Compatible", old, new, next, next, false),
+        ] {
+            // Once it was noted, it counts until somebody removes that.
+            for (noted, wanted) in [("", wanted), (new, true)] {
+                let annotations = [(APPROVED_SCHEMA, approved), (REJECTED_SCHEMA, rejected), (ROLLED_BACK, noted)];
+                let annotations = annotations.into_iter().filter(|(_, name)| !name.is_empty());
+                let annotations: serde_json::Map<_, _> =
+                    annotations.map(|(key, name)| (key.to_owned(), json!(name))).collect();
+                let pr = json!({
+                    "metadata": { "name": "p", "annotations": annotations },
+                    "spec": { "resource": { "apiGroup": "x.io", "kind": "A" }, "schemaUpdates": mode },
+                    "status": { "resourceSchemaName": exported },
+                });
+                let pr: PublishedResource = serde_json::from_value(pr).unwrap();
+                assert_eq!(is_rolled_back(&pr, computed), wanted, "{mode} {approved} {rejected} {exported} {computed}");
+            }
         }
     }
 }

@@ -7,11 +7,17 @@
 //! Two agents that serve the same resource would make two copies of every object and fight over each. So a resource belongs to the agent that
 //! has it in `keeps`, as long as it renews its entry; others wait. Agents that share an export and serve different resources do not
 //! get in each other's way. The reference agent writes no entry and is not detected.
+//!
+//! Whoever serves a resource after another agent notes the name of that one in `syncagent.kcp.io/former-agents`: orders are held under it, and
+//! copies bear it, until they are reconciled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+/// By how much clocks may differ, in milliseconds.
+const FUTURE: i64 = 60 * 60 * 1000;
 
 /// One agent that serves an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +46,9 @@ impl Keeper {
         self.agent == other.agent && (self.cluster == other.cluster || clusters.iter().any(|id| id.is_empty()))
     }
 
-    /// How long ago it was renewed, in milliseconds; the maximum if that is not known.
+    /// How long ago it was renewed, in milliseconds.
     pub fn age(&self, now: i64) -> i64 {
-        self.renewed.parse::<Timestamp>().map_or(i64::MAX, |renewed| now.saturating_sub(renewed.as_millisecond()))
+        age(&self.renewed, now)
     }
 
     /// How to name it in a message that also names another agent.
@@ -54,6 +60,14 @@ impl Keeper {
             format!("agent {agent}")
         }
     }
+}
+
+/// How long ago something was renewed, in milliseconds; the maximum if that is not known. A time far in the future says nothing: clocks
+/// differ a little, but whoever wrote that would keep the export for ever.
+pub(super) fn age(renewed: &str, now: i64) -> i64 {
+    let renewed = renewed.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
+    let renewed = renewed.filter(|renewed| renewed.saturating_sub(now) <= FUTURE);
+    renewed.map_or(i64::MAX, |renewed| now.saturating_sub(renewed))
 }
 
 /// How often entries are renewed, and when they expire, in milliseconds.
@@ -84,6 +98,41 @@ pub fn agent_of(recorded: &[Keeper], owner: Option<&str>, cluster: &str) -> Opti
         [] => None,
         several => owner.filter(|owner| several.contains(&owner)).map(str::to_owned),
     }
+}
+
+/// All names in an annotation of former agents.
+pub fn read_former(annotation: Option<&str>) -> BTreeSet<String> {
+    let names = annotation.unwrap_or_default().split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The annotation with these names.
+pub fn write_former(names: &BTreeSet<String>) -> Option<String> {
+    (!names.is_empty()).then(|| names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+}
+
+/// Names of agents that are no more: those that were noted, those of entries that have expired or are taken over, and the one that the export
+/// bears. An agent that keeps something is none of them.
+pub fn former(
+    recorded: &[Keeper],
+    (noted, owner): (&BTreeSet<String>, Option<&str>),
+    me: &Keeper,
+    wants: &BTreeSet<String>,
+    (now, beat, take_over): (i64, Beat, bool),
+) -> BTreeSet<String> {
+    let is_fresh = |keeper: &&Keeper| keeper.age(now) < beat.old;
+    let is_idle = |keeper: &&Keeper| keeper.keeps.is_empty() || take_over && keeper.keeps.is_subset(wants);
+    let at_work: BTreeSet<&str> = recorded
+        .iter()
+        .filter(is_fresh)
+        .filter(|keeper| !is_idle(keeper))
+        .map(|keeper| keeper.agent.as_str())
+        .collect();
+    let gone = recorded.iter().filter(|keeper| !keeper.keeps.is_disjoint(wants)).map(|keeper| keeper.agent.as_str());
+    let mut names: BTreeSet<String> = noted.clone();
+    names.extend(gone.chain(owner).map(str::to_owned));
+    names.retain(|name| *name != me.agent && !at_work.contains(name.as_str()));
+    names
 }
 
 /// What an agent does with an export.
@@ -160,6 +209,38 @@ pub fn decide(
     }
 }
 
+/// Why the entry of an agent could not be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwritten {
+    /// The server said no: whatever others write can be seen.
+    Refused,
+    /// Nobody knows what the server has.
+    Failed,
+}
+
+/// What an agent may serve whose entry cannot be written, given what it has served so far. Soon before others take it for dead it serves nothing that
+/// they may take over; and nobody takes over what is recorded for another agent, however old that is, without a record.
+pub fn without_entry(
+    recorded: &[Keeper],
+    me: &Keeper,
+    (wants, served): (&BTreeSet<String>, &BTreeSet<String>),
+    (now, beat): (i64, Beat),
+    why: Unwritten,
+) -> BTreeSet<String> {
+    let own = recorded.iter().find(|keeper| keeper.is(me));
+    let others = || recorded.iter().filter(|keeper| !keeper.is(me));
+    // A write that is under way may take as long as the time between two of them.
+    let lapses = own.is_some_and(|own| own.age(now) >= beat.old - beat.renew);
+    let may_serve = |resource: &&String| {
+        let is_own = own.is_some_and(|own| own.keeps.contains(*resource));
+        let is_awaited = others().any(|keeper| keeper.keeps.contains(*resource) || keeper.waits.contains(*resource));
+        let is_of_another = others().any(|keeper| keeper.keeps.contains(*resource));
+        (is_own || !is_of_another) && !(lapses && (why == Unwritten::Failed || is_awaited))
+    };
+    let candidates = if why == Unwritten::Refused { wants } else { served };
+    candidates.iter().filter(may_serve).cloned().collect()
+}
+
 /// The message of both agents about a resource that both want to serve.
 pub fn rivalry(resource: &str, keeper: &Keeper, waiter: &Keeper) -> String {
     let (keeps, waits) = (keeper.shown(waiter), waiter.shown(keeper));
@@ -169,7 +250,7 @@ pub fn rivalry(resource: &str, keeper: &Keeper, waiter: &Keeper) -> String {
     )
 }
 
-fn stamp(now: i64) -> String {
+pub(super) fn stamp(now: i64) -> String {
     let now = Timestamp::from_millisecond(now).unwrap_or_default();
     now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
@@ -202,6 +283,19 @@ mod tests {
         let keeping = decide(recorded, agent, &set(wants), (NOW, BEAT, take_over));
         let after = keeping.write.as_deref().map_or_else(|| recorded.to_vec(), |text| read(Some(text)));
         (keeping, after)
+    }
+
+    #[test]
+    fn a_time_in_the_future_keeps_nothing_for_ever() {
+        let far = [entry("b", "2", -FUTURE - 1, &["x"], &[])];
+        let (keeping, after) = decided(&far, &me("a", "1"), &["x"], false);
+        assert!(keeping.blocked.is_empty() && after.iter().any(|keeper| keeper.agent == "a"), "{keeping:?}");
+        // Clocks differ a little.
+        let near = [entry("b", "2", -60_000, &["x"], &[])];
+        assert!(decided(&near, &me("a", "1"), &["x"], false).0.blocked.contains_key("x"));
+        // An entry of our own that was written with a wrong clock is put right.
+        let own = [entry("a", "1", -FUTURE - 1, &["x"], &[])];
+        assert!(decided(&own, &me("a", "1"), &["x"], false).0.write.is_some());
     }
 
     #[test]
@@ -297,6 +391,119 @@ mod tests {
             (vec![a, b], Some("other"), None),
         ] {
             assert_eq!(agent_of(&recorded, owner, "1").as_deref(), wanted, "{recorded:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_comes_after_another_agent_has_its_part() {
+        let me = me("a", "1");
+        let (wants, noted) = (set(&["x"]), set(&["a", "far"]));
+        let names = |recorded: &[Keeper], owner, take_over| {
+            let names = former(recorded, (&noted, owner), &me, &wants, (NOW, BEAT, take_over));
+            write_former(&names).unwrap_or_default()
+        };
+        for (recorded, owner, take_over, wanted) in [
+            (vec![], None, false, "far"),
+            (vec![], Some("old"), false, "far,old"),
+            (vec![entry("a", "1", 0, &["x"], &[])], Some("a"), false, "far"),
+            // An agent that lives keeps what it has, unless it is taken over.
+            (vec![entry("b", "1", 0, &["x"], &[])], Some("b"), false, "far"),
+            (vec![entry("b", "1", 0, &["x"], &[])], Some("b"), true, "b,far"),
+            (vec![entry("b", "1", 0, &["x", "y"], &[])], Some("b"), true, "far"),
+            (vec![entry("b", "1", BEAT.old, &["x"], &[])], None, false, "b,far"),
+            (vec![entry("b", "1", BEAT.old, &["y"], &[])], None, false, "far"),
+            // One that waits is a former one, if it was noted; one that works is not.
+            (vec![entry("far", "1", 0, &[], &["x"])], None, false, "far"),
+            (vec![entry("far", "1", 0, &["y"], &[])], None, false, ""),
+        ] {
+            assert_eq!(names(&recorded, owner, take_over), wanted, "{recorded:?}");
+        }
+        assert_eq!(read_former(Some(" b, a,,")), set(&["a", "b"]));
+        assert_eq!(read_former(None), set(&[]));
+    }
+
+    /// An agent and what it serves.
+    struct Served(Keeper, BTreeSet<String>);
+
+    impl Served {
+        /// One look, as the agent does it.
+        fn look(&mut self, recorded: &mut Vec<Keeper>, now: i64, cannot: Option<Unwritten>) {
+            let (wants, keeping) = (set(&["x"]), decide(recorded, &self.0, &set(&["x"]), (now, BEAT, false)));
+            let kept = match (&keeping.write, cannot) {
+                (None, _) => keeping.kept,
+                (Some(text), None) => {
+                    *recorded = read(Some(text));
+                    decide(recorded, &self.0, &wants, (now, BEAT, false)).kept
+                }
+                (Some(_), Some(why)) => {
+                    let may = without_entry(recorded, &self.0, (&wants, &self.1), (now, BEAT), why);
+                    self.1.retain(|resource| may.contains(resource));
+                    if why == Unwritten::Refused { may } else { BTreeSet::new() }
+                }
+            };
+            self.1.extend(kept);
+            self.1.retain(|resource| !keeping.blocked.contains_key(resource));
+        }
+    }
+
+    #[test]
+    fn never_two_serve_a_resource_however_long_the_export_cannot_be_written() {
+        use Unwritten::{Failed, Refused};
+        let minute = 60_000;
+        for (first, second, why, waits, blind) in [
+            // Who cannot write for ten minutes, why, whether the second one was there before, and whether the first one sees nothing either.
+            (true, false, Failed, true, true),
+            (true, false, Failed, true, false),
+            (true, false, Refused, true, false),
+            (true, false, Failed, false, true),
+            (true, true, Failed, true, false),
+            (true, true, Refused, true, false),
+            (true, true, Refused, false, false),
+            (false, true, Refused, true, false),
+        ] {
+            let case = format!("{first} {second} {why:?} {waits} {blind}");
+            let mut recorded = vec![entry("a", "1", 0, &["x"], &[])];
+            let mut a = Served(me("a", "1"), set(&["x"]));
+            let mut b = Served(me("b", "1"), set(&[]));
+            let (mut late, mut changed) = (recorded.clone(), 0);
+            for second_of_run in 0..20 * 60 {
+                let now = NOW + second_of_run * 1_000;
+                let broken = (2 * minute..12 * minute).contains(&(now - NOW));
+                if waits || now - NOW > 3 * minute {
+                    b.look(&mut recorded, now, (second && broken).then_some(why));
+                }
+                // Whoever may only look, and whom nobody waits for, learns of others by what they write.
+                let is_sure = why == Failed || waits;
+                assert!(!is_sure || a.1.is_empty() || b.1.is_empty(), "{case}: both after {second_of_run} s");
+                let cannot = (first && broken).then_some(why);
+                if blind && broken {
+                    a.look(&mut late, now, cannot);
+                } else {
+                    a.look(&mut recorded, now, cannot);
+                    late.clone_from(&recorded);
+                }
+                assert!(a.1.is_empty() || b.1.is_empty(), "{case}: both after {second_of_run} s");
+                changed += usize::from(a.1.is_empty() && b.1.is_empty());
+            }
+            assert!(!a.1.is_empty() || !b.1.is_empty(), "{case}: nobody in the end");
+            assert!(changed <= 9 * 60, "{case}: nobody for {changed} s");
+        }
+    }
+
+    #[test]
+    fn an_agent_that_may_only_look_serves_what_nobody_else_wants() {
+        let (a, wants) = (me("a", "1"), set(&["x", "y"]));
+        let served = |recorded: &[Keeper], why| without_entry(recorded, &a, (&wants, &set(&["x"])), (NOW, BEAT), why);
+        let old = BEAT.old * 9;
+        for (recorded, refused, failed) in [
+            (vec![], &["x", "y"][..], &["x"][..]),
+            (vec![entry("a", "1", 0, &["x"], &[])], &["x", "y"], &["x"]),
+            (vec![entry("a", "1", old, &["x"], &[])], &["x", "y"], &[]),
+            (vec![entry("a", "1", old, &["x"], &[]), entry("b", "1", 0, &[], &["x"])], &["y"], &[]),
+            (vec![entry("b", "1", old, &["x"], &[])], &["y"], &[]),
+        ] {
+            assert_eq!(served(&recorded, Unwritten::Refused), set(refused), "{recorded:?}");
+            assert_eq!(served(&recorded, Unwritten::Failed), set(failed), "{recorded:?}");
         }
     }
 

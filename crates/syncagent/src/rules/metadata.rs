@@ -5,10 +5,10 @@ use carrick_sync::{Side, Vocabulary};
 use serde_json::Value;
 
 use crate::api::{
-    ADOPTION, AGENT_NAME, APPLIED_STATE, DELETION_PROPAGATION, FINALIZER, HELD_BY, PLACED_GENERATION, REFUSAL,
-    RELATED_IDENTIFIER, RELATED_OWNER, RELATED_PREFIX, RELATED_PRIMARY_NAME, RELATED_PRIMARY_NAMESPACE, REMOTE_CLUSTER,
-    REMOTE_NAME, REMOTE_NAME_HASH, REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID,
-    REMOTE_WORKSPACE_PATH, WITHDRAWAL,
+    ACQUIRED, ADOPTION, AFTER_RESTORE, AGENT_NAME, APPLIED_STATE, DELETION_PROPAGATION, FIELD_MANAGER, FINALIZER,
+    HELD_BY, PLACED_GENERATION, REFUSAL, RELATED_IDENTIFIER, RELATED_OWNER, RELATED_PREFIX, RELATED_PRIMARY_NAME,
+    RELATED_PRIMARY_NAMESPACE, REMOTE_CLUSTER, REMOTE_GENERATION, REMOTE_NAME, REMOTE_NAME_HASH, REMOTE_NAMESPACE,
+    REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID, REMOTE_WORKSPACE_PATH, WAITS_FOR, WITHDRAWAL,
 };
 
 pub use carrick_sync::memory::sha1_hex;
@@ -29,6 +29,26 @@ pub static WORDS: Vocabulary = Vocabulary {
     agent_name: AGENT_NAME,
     applied_state: APPLIED_STATE,
     adoption: ADOPTION,
+    acquired: ACQUIRED,
+    manager: FIELD_MANAGER,
+    of_copies: &[
+        REMOTE_CLUSTER,
+        REMOTE_NAME_HASH,
+        REMOTE_NAMESPACE_HASH,
+        AGENT_NAME,
+        RELATED_OWNER,
+        RELATED_IDENTIFIER,
+        REMOTE_NAME,
+        REMOTE_NAMESPACE,
+        REMOTE_WORKSPACE_PATH,
+        REMOTE_RESOURCE,
+        REMOTE_UID,
+        REMOTE_GENERATION,
+        APPLIED_STATE,
+        ACQUIRED,
+        RELATED_PRIMARY_NAME,
+        RELATED_PRIMARY_NAMESPACE,
+    ],
     deletion_propagation: DELETION_PROPAGATION,
     source_resource: REMOTE_RESOURCE,
     source_uid: REMOTE_UID,
@@ -52,15 +72,18 @@ pub fn link_to(source: &SourceKey, workspace_path: Option<&str>) -> Link {
     if let Some(path) = workspace_path {
         annotations.push((REMOTE_WORKSPACE_PATH, path.to_owned()));
     }
-    Link { labels, annotations, marks: Vec::new() }
+    Link { labels, annotations, marks: Vec::new(), notes: Vec::new() }
 }
 
-/// The same for one particular object, with its resource in kcp and its UID.
+/// The same for one particular object, with its resource in kcp, its UID and its generation.
 pub fn link_to_object(key: &SourceKey, workspace_path: Option<&str>, resource: &str, source: &Value) -> Link {
     let mut link = link_to(key, workspace_path);
     link.marks.push((REMOTE_RESOURCE, resource.to_owned()));
     if let Some(uid) = source["metadata"]["uid"].as_str() {
         link.marks.push((REMOTE_UID, uid.to_owned()));
+    }
+    if let Some(generation) = source["metadata"]["generation"].as_i64() {
+        link.notes.push((REMOTE_GENERATION, generation.to_string()));
     }
     link
 }
@@ -101,12 +124,16 @@ fn crosses_as_annotation(key: &str) -> bool {
             | REMOTE_WORKSPACE_PATH
             | REMOTE_RESOURCE
             | REMOTE_UID
+            | REMOTE_GENERATION
+            | AFTER_RESTORE
             | APPLIED_STATE
             | HELD_BY
             | ADOPTION
+            | ACQUIRED
             | DELETION_PROPAGATION
             | PLACED_GENERATION
             | REFUSAL
+            | WAITS_FOR
             | WITHDRAWAL
             | RELATED_PRIMARY_NAME
             | RELATED_PRIMARY_NAMESPACE
@@ -168,7 +195,16 @@ mod tests {
 
     #[test]
     fn what_kubectl_and_agents_note_on_an_order_stays_there() {
-        for key in ["kubectl.kubernetes.io/last-applied-configuration", HELD_BY, APPLIED_STATE, ADOPTION, REMOTE_UID] {
+        for key in [
+            "kubectl.kubernetes.io/last-applied-configuration",
+            HELD_BY,
+            APPLIED_STATE,
+            ADOPTION,
+            ACQUIRED,
+            REMOTE_UID,
+            REMOTE_GENERATION,
+            AFTER_RESTORE,
+        ] {
             let object = json!({"metadata": {"name": "n", "annotations": {key: "x"}}});
             assert_eq!(strip(&object), json!({"metadata": {"name": "n"}}), "{key}");
         }

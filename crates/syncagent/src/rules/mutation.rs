@@ -5,7 +5,7 @@ use std::sync::Arc;
 use carrick_go::regex::GoRegex;
 use carrick_json::path;
 use carrick_sync::Transform;
-use carrick_template::Template;
+use carrick_template::{CompileError, Template};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -95,7 +95,7 @@ impl Mutation {
             steps
                 .iter()
                 .enumerate()
-                .map(|(i, step)| MutationStep::compile(format!("{at}.{direction}[{i}]"), step))
+                .map(|(i, step)| MutationStep::compile(format!("{at}.{direction}[{i}]"), step, Template::compile))
                 .collect()
         };
         Ok(Self { spec: compile("spec", &mutation.spec)?, status: compile("status", &mutation.status)? })
@@ -127,7 +127,11 @@ fn apply(steps: &[MutationStep], object: &Value, other: &Value) -> Result<Value,
 
 impl MutationStep {
     /// Compiles the change found at the given field of a PublishedResource.
-    pub(super) fn compile(at: String, step: &api::ResourceMutation) -> Result<Self, MutationError> {
+    pub(super) fn compile(
+        at: String,
+        step: &api::ResourceMutation,
+        template: fn(&str) -> Result<Template, CompileError>,
+    ) -> Result<Self, MutationError> {
         let set = [step.delete.is_some(), step.regex.is_some(), step.template.is_some(), step.cel.is_some()];
         if set.iter().filter(|set| **set).count() > 1 {
             return Err(MutationError::Several { at });
@@ -143,11 +147,10 @@ impl MutationStep {
                 StepAction::Regex(pattern, regex.replacement.clone())
             };
             (&regex.path, action)
-        } else if let Some(template) = &step.template {
-            let compiled = Template::compile(&template.template)
-                .map_err(|e| compile_error(hints::template(&template.template, &e)))?;
+        } else if let Some(rule) = &step.template {
+            let compiled = template(&rule.template).map_err(|e| compile_error(hints::template(&rule.template, &e)))?;
             // Its output becomes part of an object.
-            (&template.path, StepAction::Template(compiled.silent_about_missing()))
+            (&rule.path, StepAction::Template(compiled.silent_about_missing()))
         } else if let Some(cel) = &step.cel {
             let compiled = carrick_cel::Mutation::compile(&cel.expression)
                 .map_err(|e| compile_error(hints::cel(&cel.expression, &e)))?;
@@ -303,11 +306,24 @@ mod tests {
             (json!([{"delete": {"path": "a"}}, {"regex": {"path": "a", "pattern": "("}}]), "spec.mutation.spec[1]: "),
             (json!([{"cel": {"path": "a", "expression": "self.("}}]), "spec.mutation.spec[0]: "),
             (json!([{"template": {"path": "a", "template": "{{ if }}"}}]), "spec.mutation.spec[0]: "),
+            (
+                json!([{"template": {"path": "a", "template": "{{ genCA \"ca\" 1 }}"}}]),
+                "spec.mutation.spec[0]: template line 1, column 4: function \"genCA\" is refused: its result is different at every rendering",
+            ),
             (json!([{"delete": {"path": ""}}]), "spec.mutation.spec[0]: path cannot be empty"),
         ] {
             let error = compile(steps).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn what_was_made_at_random_can_be_kept() {
+        let text = "{{ if .RemoteObject }}{{ .RemoteObject.spec.id }}{{ else }}{{ randAlphaNum 16 }}{{ end }}";
+        let mutation = compile(json!([{"template": {"path": "spec.id", "template": text}}])).unwrap();
+        let first = mutation.spec(&json!({}), None).unwrap();
+        assert_eq!(first["spec"]["id"].as_str().unwrap().len(), 16);
+        assert_eq!(mutation.spec(&json!({}), Some(&first)).unwrap(), first);
     }
 
     #[test]

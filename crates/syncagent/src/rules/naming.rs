@@ -4,6 +4,7 @@ use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::access::Reserved;
 use super::hints;
 use super::metadata::{SourceKey, sha1_hex};
 use crate::api;
@@ -42,6 +43,16 @@ pub enum NamingError {
         /// What came out.
         result: String,
     },
+    /// The result is a namespace of the cluster, of the agent, or one that the provider reserves.
+    #[error(
+        "spec.naming.{field} yields {result:?}, which is reserved: only a PublishedResource that names it literally leads there"
+    )]
+    Reserved {
+        /// `name` or `namespace`.
+        field: &'static str,
+        /// What came out.
+        result: String,
+    },
 }
 
 /// Compiled naming rules.
@@ -52,6 +63,10 @@ pub struct Naming {
     namespace: Option<Pattern>,
     /// Whether the result may be secret unless it is a valid name.
     discreet: bool,
+    /// Whether copies are namespaces themselves.
+    of_namespaces: bool,
+    /// Namespaces that copies are not placed in.
+    reserved: Reserved,
 }
 
 #[derive(Debug, Clone)]
@@ -71,6 +86,8 @@ impl Naming {
             name: Pattern::compile("name", or(&naming.name, default_name))?,
             namespace: local_namespaced.then(|| Pattern::compile("namespace", namespace)).transpose()?,
             discreet: false,
+            of_namespaces: false,
+            reserved: Reserved::default(),
         })
     }
 
@@ -78,6 +95,23 @@ impl Naming {
     #[must_use]
     pub fn discreet(self) -> Self {
         Self { discreet: true, ..self }
+    }
+
+    /// The same rules for copies that are namespaces themselves.
+    #[must_use]
+    pub fn of_namespaces(self) -> Self {
+        Self { of_namespaces: true, ..self }
+    }
+
+    /// The same rules with namespaces that copies are not placed in.
+    #[must_use]
+    pub fn reserving(self, reserved: &Reserved) -> Self {
+        Self { reserved: reserved.clone(), ..self }
+    }
+
+    /// The namespace of all copies, if the rules name it as it is.
+    pub fn literal_namespace(&self) -> Option<&str> {
+        self.namespace.as_ref().and_then(Pattern::literal)
     }
 
     /// Namespace (if any) and name of the copy of a source.
@@ -95,8 +129,14 @@ impl Naming {
         if name.len() > 253 || !name.split('.').all(is_name_part) {
             return Err(invalid("name", name));
         }
+        if self.of_namespaces && self.reserved.refuses(&name, self.name.literal()) {
+            return Err(NamingError::Reserved { field: "name", result: name });
+        }
         match namespace {
             Some(result) if !carrick_kcp::path::is_label(&result) => Err(invalid("namespace", result)),
+            Some(result) if self.reserved.refuses(&result, self.literal_namespace()) => {
+                Err(NamingError::Reserved { field: "namespace", result })
+            }
             namespace => Ok((namespace, name)),
         }
     }
@@ -122,6 +162,14 @@ impl Pattern {
                 .map_err(|error| NamingError::Compile { field, problem: hints::template(&text, &error) });
         }
         Ok(Self::Placeholders(text))
+    }
+
+    /// The result, if it is the same for every object.
+    fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Placeholders(text) if !text.contains('$') => Some(text),
+            _ => None,
+        }
     }
 
     fn evaluate(
@@ -229,6 +277,28 @@ mod tests {
             namespace: " synced-{{ .Object.metadata.namespace }} ".into(),
         };
         assert_eq!(name(&new, "ns").unwrap(), (Some("synced-ns".into()), "objname".into()));
+    }
+
+    #[test]
+    fn copies_stay_out_of_reserved_namespaces_unless_they_are_named() {
+        let reserved = Reserved::new("agent", &[]);
+        let source = SourceKey { cluster: "c".into(), namespace: "agent".into(), name: "kube-system".into() };
+        let object = json!({"metadata": {"namespace": "agent", "name": "kube-system"}});
+        let naming = |name: &str, namespace: &str| {
+            let naming = api::Naming { name: name.into(), namespace: namespace.into() };
+            Naming::compile(&naming, !namespace.is_empty(), true).unwrap().reserving(&reserved)
+        };
+        let (name, namespace) = ("{{ .Object.metadata.name }}", "{{ .Object.metadata.namespace }}");
+        let refused = |naming: &Naming| match naming.name_copy(&source, None, &object) {
+            Err(NamingError::Reserved { field, .. }) => Some(field),
+            other => other.map(|_| None).unwrap(),
+        };
+        assert_eq!(refused(&naming(name, namespace)), Some("namespace"));
+        assert_eq!(refused(&naming(name, "$remoteNamespace")), Some("namespace"));
+        assert_eq!(refused(&naming(name, "agent")), None, "it is named literally");
+        assert_eq!(refused(&naming(name, "")), None, "it is just a name");
+        assert_eq!(refused(&naming(name, "").of_namespaces()), Some("name"), "it is a namespace itself");
+        assert_eq!(refused(&naming("kube-system", "").of_namespaces()), None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Provenance {
             annotations.push((RELATED_PRIMARY_NAMESPACE, primary.namespace.to_string()));
         }
         Self {
-            link: Link { labels, annotations, marks: Vec::new() },
+            link: Link { labels, annotations, marks: Vec::new(), notes: Vec::new() },
             agent_name: agent_name.to_owned(),
             owner,
             identifier,

@@ -6,10 +6,11 @@ use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::access::{self, Reserved};
 use super::hints;
 use super::mutation::{Mutation, MutationError};
 use super::selector::{Selector, SelectorError};
-use crate::api::{self, CleanupPolicy, LabelSelector, Origin, RelatedResource};
+use crate::api::{self, Access, CleanupPolicy, LabelSelector, Origin, RelatedResource};
 
 /// Why a related resource cannot be compiled or resolved.
 #[derive(Debug, Error)]
@@ -35,6 +36,18 @@ pub enum RelatedError {
         at: String,
         /// The identifier.
         identifier: String,
+    },
+    /// Two entries lead back to where the other one comes from.
+    #[error(
+        "{at}: {identifier:?} copies back what {other:?} copies, so that nobody could tell the original from its copy; remove one of the two, or let them name different objects"
+    )]
+    Circle {
+        /// Field of the PublishedResource.
+        at: String,
+        /// The identifier.
+        identifier: String,
+        /// The identifier of the other entry.
+        other: String,
     },
     /// The identifier is not a valid label value, which is needed to find copies for clean-up.
     #[error(
@@ -85,6 +98,40 @@ pub enum RelatedError {
         /// How many on the destination side.
         destination: usize,
     },
+    /// The rules lead to a namespace of the cluster, of the agent, or one that the provider reserves.
+    #[error(
+        "{at} yields namespace {namespace:?}, which is reserved: only a PublishedResource that names it literally leads there"
+    )]
+    Reserved {
+        /// Field of the PublishedResource.
+        at: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The rules lead out of the namespace of the copy.
+    #[error("{at} yields namespace {namespace:?}, which is not that of the copy, and access does not allow any other")]
+    Elsewhere {
+        /// Field of the PublishedResource.
+        at: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// An order leads to more objects than it may.
+    #[error(
+        "{at} leads to {found} {what}, and the agent allows {most} ({flag}); name fewer, or ask the provider to allow more"
+    )]
+    TooMany {
+        /// Field of the PublishedResource.
+        at: String,
+        /// What there are too many of.
+        what: &'static str,
+        /// How many.
+        found: usize,
+        /// How many are allowed.
+        most: usize,
+        /// The flag of the agent that says so.
+        flag: &'static str,
+    },
     /// A cluster-scoped primary has no namespace to use.
     #[error("{which} is cluster-scoped and no source namespace configuration was provided; set object.namespace")]
     NoNamespace {
@@ -123,6 +170,14 @@ pub struct Related {
     pub sync_status: bool,
     /// Changes on the way.
     pub mutation: Mutation,
+    /// What of the service cluster it reaches.
+    pub access: Option<Access>,
+    /// Whether the provider alone determines the names of the objects.
+    pub given: bool,
+    /// The namespace on the service cluster, if the rules name it as it is.
+    pub literal: Option<String>,
+    /// Types of Secrets that travel although they are credentials of a cluster.
+    pub secret_types: Vec<String>,
     names: SelectionRule,
     namespaces: Option<SelectionRule>,
 }
@@ -206,6 +261,10 @@ impl Related {
             spelled_out: related.cleanup_policy.is_some(),
             sync_status: related.sync_status,
             mutation: Mutation::compile(&format!("{at}.mutation"), related.mutation.as_ref())?,
+            access: related.access,
+            given: false,
+            literal: None,
+            secret_types: related.secret_types.clone(),
             names: SelectionRule::compile(format!("{at}.object"), object)?,
             namespaces: object
                 .namespace
@@ -213,6 +272,46 @@ impl Related {
                 .map(|namespace| SelectionRule::compile(format!("{at}.object.namespace"), namespace))
                 .transpose()?,
         })
+    }
+
+    /// The same with what the other rules determine: whether names are the provider's alone, and the namespace of the copies.
+    #[must_use]
+    pub fn determined(self, given: bool, copies_in: Option<&str>) -> Self {
+        let literal = match &self.namespaces {
+            Some(rule) => rule.literal(),
+            None => copies_in.map(str::to_owned),
+        };
+        Self { given, literal, ..self }
+    }
+
+    /// The field that says which objects are selected.
+    pub fn at(&self) -> &str {
+        &self.names.at
+    }
+
+    /// Refuses a namespace of the service cluster that is reserved. For objects that are namespaces, it is refused by name.
+    pub fn check_namespace(&self, namespace: &str, reserved: &Reserved) -> Result<(), RelatedError> {
+        if reserved.refuses(namespace, self.literal.as_deref()) {
+            let at = self.namespaces.as_ref().map_or("spec.naming.namespace", |rule| &rule.at).to_owned();
+            return Err(RelatedError::Reserved { at, namespace: namespace.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Refuses the name of an object on the service cluster that is a reserved namespace itself.
+    pub fn check_name(&self, name: &str, reserved: &Reserved) -> Result<(), RelatedError> {
+        let on_service = if self.origin == Origin::Service { &self.source } else { &self.destination };
+        let is_namespace = on_service.group.is_empty() && on_service.resource == "namespaces";
+        if is_namespace && reserved.refuses(name, self.names.literal().as_deref()) {
+            return Err(RelatedError::Reserved { at: self.names.at.clone(), namespace: name.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// The type of a Secret that gives access to a cluster and is not allowed to travel.
+    pub fn refused_type<'a>(&self, object: &'a Value) -> Option<&'a str> {
+        let kinds = [&self.source, &self.destination].map(|gvr| (gvr.group.as_str(), gvr.resource.as_str()));
+        access::credential(object, kinds).filter(|type_| !self.secret_types.iter().any(|allowed| allowed == type_))
     }
 
     /// Whether copies carry labels that name their primary and entry.
@@ -320,8 +419,9 @@ impl Related {
 
 impl SelectionRule {
     fn compile(at: String, selection: &api::Selection) -> Result<Self, RelatedError> {
+        // Names and labels are looked up again at every reconciliation, so they have to be the same each time.
         let template = |text: &str| {
-            Template::compile(text)
+            Template::compile_steady(text)
                 .map_err(|e| RelatedError::Compile { at: at.clone(), reason: hints::template(text, &e) })
         };
         let replace = |rule: &api::RegexRule| -> Result<TextReplacement, RelatedError> {
@@ -367,6 +467,17 @@ impl SelectionRule {
             return Err(RelatedError::NoWay { at });
         };
         Ok(Self { at, how })
+    }
+
+    /// What it yields, if that is the same for all objects.
+    fn literal(&self) -> Option<String> {
+        match &self.how {
+            SelectionMethod::Reference { rewrite: Some(TextReplacement::With(text)), .. } => Some(text.clone()),
+            SelectionMethod::Template(template) if !template.text().contains("{{") => {
+                Some(template.text().trim().to_owned())
+            }
+            _ => None,
+        }
     }
 
     fn rewrite(&self, name: &str, object: &Value, primaries: Primaries<'_>) -> Result<String, RelatedError> {
@@ -457,6 +568,20 @@ fn destination_gvr(source: &Gvr, related: &RelatedResource) -> Gvr {
         version: projection.version.unwrap_or_else(|| source.version.clone()),
         resource: projection.resource.unwrap_or_else(|| source.resource.clone()),
     }
+}
+
+/// Whether two entries are certain to lead in a circle: one copies back, under the same names, what the other one copies. Where names are found
+/// by selectors, or in different ways, that shows only when they meet.
+pub fn is_circle(one: &RelatedResource, other: &RelatedResource) -> bool {
+    let kinds = |entry: &RelatedResource| {
+        let source = source_gvr(entry)?;
+        let destination = destination_gvr(&source, entry);
+        Some(((source.group, source.resource), (destination.group, destination.resource)))
+    };
+    let (Some((from, to)), Some((back_from, back_to))) = (kinds(one), kinds(other)) else { return false };
+    let is_named = |selection: &api::Selection| selection.selector.is_none();
+    let is_decidable = is_named(&one.object) && one.object.namespace.as_deref().is_none_or(is_named);
+    one.origin != other.origin && from == back_to && to == back_from && is_decidable && one.object == other.object
 }
 
 /// Group and resource of the related objects in kcp; empty if the entry is incomplete.
@@ -579,6 +704,24 @@ mod tests {
         ] {
             let error = compile(related).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_different_at_every_rendering_selects_nothing_and_is_refused() {
+        let rewritten = |labels: Value, template: &str| json!({"selector": {"matchLabels": labels, "rewrite": {"template": {"template": template}}}});
+        let random = "{{ uuidv4 }}";
+        for object in [
+            json!({"template": {"template": random}}),
+            json!({"template": {"template": "x"}, "namespace": {"template": {"template": random}}}),
+            rewritten(json!({"a": random}), "x"),
+            rewritten(json!({random: "a"}), "x"),
+            rewritten(json!({"a": "b"}), random),
+            rewritten(json!({"a": "b"}), "{{ bcrypt .Value }}"),
+        ] {
+            let error = compile(json!({"kind": "Secret", "object": object})).unwrap_err().to_string();
+            assert!(error.starts_with("spec.related[0].object"), "{error}");
+            assert!(error.contains(" is refused: its result is different at every rendering"), "{error}");
         }
     }
 

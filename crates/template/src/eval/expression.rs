@@ -227,7 +227,6 @@ impl<'t> Evaluator<'t, '_> {
         match (&argument.term, wanted) {
             (Term::Nil, Type::Any | Type::Reflect) => Ok(Value::Nil),
             (Term::Nil, Type::Map) => Ok(self.heap.nil_map(Elem::Any)),
-            (Term::Nil, Type::AnyList) => Ok(self.heap.nil_list(Elem::Any)),
             (Term::Nil, other) => fail(span, format!("cannot assign nil to {}", other.name())),
             (Term::Bool(_) | Term::Number(_) | Term::Str(_), Type::Any | Type::Reflect)
             | (Term::Str(_), Type::Str)
@@ -273,7 +272,6 @@ fn fit(heap: &Heap, value: Value, wanted: Type) -> Outcome<Value> {
     match (value, wanted) {
         (Value::Missing | Value::Nil, Type::Any) => Ok(Value::Nil),
         (Value::Missing, Type::Map) => Ok(heap.nil_map(Elem::Any)),
-        (Value::Missing, Type::AnyList) => Ok(heap.nil_list(Elem::Any)),
         (Value::Missing, wanted) => Err(format!("invalid value; expected {}", wanted.name()).into()),
         (Value::Nil, wanted) => {
             Err(format!("wrong type for value; expected {}; got interface {{}}", wanted.name()).into())
@@ -283,9 +281,7 @@ fn fit(heap: &Heap, value: Value, wanted: Type) -> Outcome<Value> {
         | (value @ Value::Int(_), Type::Int)
         | (value @ Value::Float(_), Type::Float)
         | (value @ Value::Bool(_), Type::Bool)
-        | (value @ Value::Time(_), Type::Time)
-        | (value @ Value::Certificate(_), Type::Certificate) => Ok(value),
-        (Value::List(list), Type::AnyList) if list.elem() == Elem::Any => Ok(Value::List(list)),
+        | (value @ Value::Time(_), Type::Time) => Ok(value),
         (Value::Map(map), Type::Map) if map.elem() == Elem::Any => Ok(Value::Map(map)),
         (value, wanted) => {
             let (wanted, found) = (wanted.name(), value.type_name());

@@ -1,12 +1,22 @@
 //! Finds out what a template needs, by walking through its tree.
 
 use super::Needs;
-use crate::tree::{Branch, Node, Operand, Pipe, Term, Tree};
+use crate::tree::{Branch, Command, Node, Operand, Pipe, Term, Tree};
+
+/// Functions whose result nobody can choose by choosing what they are given.
+const DIGESTS: [&str; 5] = ["sha1sum", "sha256sum", "sha512sum", "sha3sum", "sha3short"];
 
 impl Needs {
     /// What a template needs of its data. Templates that it defines see only what it hands to them.
     pub(crate) fn of(tree: &Tree) -> Needs {
         let mut needs = Needs::default();
+        needs.body(&tree.body, true);
+        needs
+    }
+
+    /// The same without what only becomes part of a digest.
+    pub(crate) fn in_clear(tree: &Tree) -> Needs {
+        let mut needs = Needs { skips_digests: true, ..Needs::default() };
         needs.body(&tree.body, true);
         needs
     }
@@ -31,6 +41,9 @@ impl Needs {
     }
 
     fn pipe(&mut self, pipe: &Pipe, at_root: bool) {
+        if self.skips_digests && pipe.commands.last().is_some_and(is_digest) {
+            return;
+        }
         for command in &pipe.commands {
             for operand in std::iter::once(&command.first).chain(&command.arguments) {
                 self.operand(operand, at_root);
@@ -48,4 +61,8 @@ impl Needs {
             _ => {}
         }
     }
+}
+
+fn is_digest(command: &Command) -> bool {
+    matches!(&command.first.term, Term::Function(function) if DIGESTS.contains(&function.name))
 }

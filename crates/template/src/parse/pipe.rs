@@ -7,6 +7,7 @@ use crate::{
     lex::{Kind, Span},
     literal,
     position::Position,
+    sprig::refused,
     table,
     tree::{Command, Operand, Pipe, Term},
 };
@@ -178,13 +179,14 @@ impl Parser<'_> {
     }
 
     fn function(&self, name: &str, span: Span) -> Parsed<&'static Function> {
-        table::lookup(name).ok_or_else(|| {
+        let reason = refused::always(name).or_else(|| self.steady.then(|| refused::in_steady(name)).flatten());
+        if let Some(reason) = reason {
             let (position, name) = (Position::of(self.text, span), name.to_owned());
-            if table::is_left_out(&name) {
-                CompileError::LeftOut { position, name }
-            } else {
-                CompileError::UnknownFunction { position, name }
-            }
+            return Err(CompileError::Refused { position, name, reason });
+        }
+        table::lookup(name).ok_or_else(|| CompileError::UnknownFunction {
+            position: Position::of(self.text, span),
+            name: name.to_owned(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Paths, URLs, keys, and what would lie outside.
+//! Paths, URLs, hashes, and what would lie outside.
 
 use super::Row;
 
@@ -41,18 +41,6 @@ pub(super) const CRYPTO: &[Row] = &[
         Some((r#"{{ adler32sum "abc" }}"#, "38600999")),
     ),
     Row(
-        "bcrypt",
-        "bcrypt PASSWORD",
-        "a salted hash; slow on purpose: a rendering may make two",
-        Some((r#"{{ bcrypt "x" | hasPrefix "$2a$10$" }}"#, "true")),
-    ),
-    Row(
-        "htpasswd",
-        "htpasswd USER PASSWORD",
-        "a line of a password file; slow on purpose: a rendering may make two",
-        Some((r#"{{ htpasswd "u" "x" | hasPrefix "u:$2a$10$" }}"#, "true")),
-    ),
-    Row(
         "randBytes",
         "randBytes COUNT",
         "random bytes as base64; new at every rendering",
@@ -64,80 +52,7 @@ pub(super) const CRYPTO: &[Row] = &[
         "the Master Password algorithm; slow on purpose: a rendering may make two",
         Some((r#"{{ derivePassword 1 "pin" "password" "user" "example.com" }}"#, "6685")),
     ),
-    Row(
-        "encryptAES",
-        "encryptAES PASSWORD TEXT",
-        "AES-256 in CBC mode, as base64; new at every rendering",
-        Some((r#"{{ encryptAES "k" "text" | decryptAES "k" }}"#, "text")),
-    ),
-    Row(
-        "decryptAES",
-        "decryptAES PASSWORD TEXT",
-        "decrypts what encryptAES made",
-        Some((r#"{{ decryptAES "k" "" | quote }}"#, r#""""#)),
-    ),
     Row("uuidv4", "uuidv4", "a random UUID; new at every rendering", Some(("{{ len uuidv4 }}", "36"))),
-];
-
-pub(super) const CERTIFICATES: &[Row] = &[
-    Row(
-        "genPrivateKey",
-        "genPrivateKey KIND",
-        "a new key as PEM: rsa (4096 bits; a rendering may make one), dsa (likewise), ecdsa or ed25519",
-        Some((r#"{{ genPrivateKey "ed25519" | trunc 27 }}"#, "-----BEGIN PRIVATE KEY-----")),
-    ),
-    Row(
-        "genCA",
-        "genCA NAME DAYS",
-        "a new certificate authority with an RSA key, which has .Cert and .Key; a rendering may make four certificates",
-        Some((r#"{{ (genCA "ca" 365).Cert | trunc 27 }}"#, "-----BEGIN CERTIFICATE-----")),
-    ),
-    Row(
-        "genCAWithKey",
-        "genCAWithKey NAME DAYS KEY",
-        "as genCA, with an existing key",
-        Some((
-            r#"{{ (genCAWithKey "ca" 365 (genPrivateKey "ecdsa")).Key | trunc 30 }}"#,
-            "-----BEGIN EC PRIVATE KEY-----",
-        )),
-    ),
-    Row(
-        "genSelfSignedCert",
-        "genSelfSignedCert NAME IPS DOMAINS DAYS",
-        "a new self-signed certificate, which has .Cert and .Key",
-        Some((
-            r#"{{ (genSelfSignedCert "a" nil (list "a.example") 1).Key | trunc 31 }}"#,
-            "-----BEGIN RSA PRIVATE KEY-----",
-        )),
-    ),
-    Row(
-        "genSelfSignedCertWithKey",
-        "genSelfSignedCertWithKey NAME IPS DOMAINS DAYS KEY",
-        "as genSelfSignedCert, with an existing key",
-        Some((
-            r#"{{ (genSelfSignedCertWithKey "a" nil nil 1 (genPrivateKey "ecdsa")).Cert | trunc 27 }}"#,
-            "-----BEGIN CERTIFICATE-----",
-        )),
-    ),
-    Row(
-        "genSignedCert",
-        "genSignedCert NAME IPS DOMAINS DAYS CA",
-        "a new certificate signed by an authority, which has .Cert and .Key",
-        Some((
-            r#"{{ $ca := genCA "ca" 1 }}{{ (genSignedCert "a" (list "10.0.0.1") nil 1 $ca).Cert | trunc 27 }}"#,
-            "-----BEGIN CERTIFICATE-----",
-        )),
-    ),
-    Row(
-        "genSignedCertWithKey",
-        "genSignedCertWithKey NAME IPS DOMAINS DAYS CA KEY",
-        "as genSignedCert, with an existing key",
-        Some((
-            r#"{{ $k := genPrivateKey "ecdsa" }}{{ (genSignedCertWithKey "a" nil nil 1 (genCAWithKey "ca" 1 $k) $k).Cert | trunc 27 }}"#,
-            "-----BEGIN CERTIFICATE-----",
-        )),
-    ),
-    Row("buildCustomCert", "buildCustomCert CERT KEY", "a certificate with .Cert and .Key, from base64 texts", None),
 ];
 
 pub(super) const NETWORK: &[Row] = &[

@@ -83,10 +83,6 @@ impl Encoder<'_> {
             Value::Str(text) => self.string(text.as_bytes()),
             Value::Time(time) => self.string(time.json().as_bytes()),
             Value::Version(version) => self.string(version.to_string().as_bytes()),
-            Value::Certificate(certificate) => {
-                let fields = certificate.fields().map(|(name, text)| (name, Value::Str(text.clone())));
-                self.object(fields.iter().map(|(name, text)| (name.as_bytes(), text)))
-            }
             Value::Named(named) => self.out.text(&named.number().to_string()),
             Value::Found(found) => {
                 let fields = found.fields(self.heap)?;

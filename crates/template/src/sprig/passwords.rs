@@ -1,10 +1,9 @@
-//! Passwords and their hashes. They are slow on purpose, so each costs half of what a rendering may.
+//! Passwords. They are slow to make on purpose, so each costs half of what a rendering may.
 
 use hmac::{Hmac, KeyInit, Mac};
 use scrypt::Params;
 use sha2::Sha256;
 
-use super::random;
 use crate::{
     functions::{
         Args, Function,
@@ -18,41 +17,8 @@ use crate::{
 /// Two of them fit into a rendering that does little else.
 const STEPS: usize = limits::MAX_STEPS / 2 - 1000;
 
-pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("bcrypt", &[Str], |heap, args| heap.str(bcrypt(heap, args.bytes(0)?)?)),
-    Function::new("htpasswd", &[Str, Str], |heap, args| {
-        let user = args.str(0)?.text();
-        if user.contains(':') {
-            return heap.str(format!("invalid username: {user}"));
-        }
-        heap.str(format!("{user}:{}", bcrypt(heap, args.bytes(1)?)?))
-    }),
-    Function::new("derivePassword", &[Uint32, Str, Str, Str, Str], derive_password),
-];
-
-/// The hash of a password with a random salt, in the form that password files have.
-fn bcrypt(heap: &Heap, password: &[u8]) -> Outcome<String> {
-    const COST: u32 = 10;
-    const MOST: usize = 72;
-    const STANDARD: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const BCRYPT: &[u8] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    if password.len() > MOST {
-        let why = "bcrypt: password length exceeds 72 bytes";
-        return Ok(format!("failed to encrypt string with bcrypt: {why}"));
-    }
-    heap.step(STEPS)?;
-    let mut key = [password, &[0]].concat();
-    key.truncate(MOST);
-    let mut salt = [0; 16];
-    salt.copy_from_slice(&random::random_bytes(16));
-    let hash = ::bcrypt::bcrypt(COST, salt, &key);
-    // bcrypt's own order of the 64 characters.
-    let encode = |bytes: &[u8]| -> String {
-        let translate = |c: u8| STANDARD.iter().position(|known| *known == c).map_or(c, |index| BCRYPT[index]);
-        data_encoding::BASE64_NOPAD.encode(bytes).bytes().map(|c| char::from(translate(c))).collect()
-    };
-    Ok(format!("$2a${COST}${}{}", encode(&salt), encode(&hash[..23])))
-}
+pub(super) const FUNCTIONS: &[Function] =
+    &[Function::new("derivePassword", &[Uint32, Str, Str, Str, Str], derive_password)];
 
 /// Shapes of passwords: a letter stands for one of a class of characters.
 fn shapes(kind: &str) -> Option<&'static [&'static str]> {

@@ -1,4 +1,4 @@
-//! Random strings and numbers. Names made with them change at every rendering.
+//! Random strings and numbers. A name is made once, so they may be part of one; `refused` says where they may not.
 
 use crate::{
     functions::{
@@ -25,11 +25,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
 fn random_u32() -> u32 {
     let [a, b, c, d, ..] = uuid::Uuid::new_v4().into_bytes();
     u32::from_be_bytes([a, b, c, d])
-}
-
-/// The given number of random bytes.
-pub(super) fn random_bytes(count: usize) -> Vec<u8> {
-    std::iter::repeat_with(|| random_u32().to_be_bytes()).flatten().take(count).collect()
 }
 
 /// A number below another one, each as likely as the others.
@@ -63,7 +58,8 @@ fn string(heap: &Heap, args: Args<'_>, allowed: impl Fn(u8) -> bool) -> Outcome<
 fn bytes(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let count = count(heap, args)?;
     heap.take(2 * count)?;
-    heap.str(data_encoding::BASE64.encode(&random_bytes(count)))
+    let bytes: Vec<u8> = std::iter::repeat_with(|| random_u32().to_be_bytes()).flatten().take(count).collect();
+    heap.str(data_encoding::BASE64.encode(&bytes))
 }
 
 fn int(_: &Heap, args: Args<'_>) -> Outcome<Value> {

@@ -215,3 +215,30 @@ fn nobody_writes_in_a_whole_cluster_before_the_policy_stands() {
     let bound = |stands| rights::wanted(&objects, &terms, stands).iter().any(|it| it["kind"] == "ClusterRoleBinding");
     assert_eq!((bound(false), bound(true)), (false, true));
 }
+
+#[test]
+fn an_export_says_that_nobody_may_write_because_consumers_cannot_be_kept_apart() {
+    for (scope, isolation, is_told) in [
+        ("Cluster", Isolation::Prefixed, true),
+        ("Cluster", Isolation::None, true),
+        ("Namespaced", Isolation::Namespaced, false),
+        ("Namespaced", Isolation::Prefixed, false),
+    ] {
+        let (terms, offers) =
+            (Terms::example(InformerScope::Cluster, isolation), Offers::new([crd("sheriffs", scope)]));
+        let mut objects = ContractObjects::example();
+        objects.requests.push(request("r", &["sheriffs"]));
+        objects.unguarded = Some("403 Forbidden".to_owned());
+        settle(&mut objects, &offers, &terms);
+        let condition = |objects: &ContractObjects| {
+            let all = &objects.exports[0].status.conditions;
+            conditions::find(all, conditions::PROVIDER_IN_SYNC).unwrap().clone()
+        };
+        let told = condition(&objects);
+        assert_eq!(told.reason == "PolicyMissing", is_told, "{told:?}");
+        assert_eq!(told.message.contains("403 Forbidden"), is_told, "{told:?}");
+        objects.unguarded = None;
+        settle(&mut objects, &offers, &terms);
+        assert!(condition(&objects).is_true(), "{scope}");
+    }
+}

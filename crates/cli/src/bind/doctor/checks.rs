@@ -6,7 +6,7 @@ mod provider;
 
 use super::facts::Facts;
 use crate::doctor::checks::Finding;
-use crate::doctor::checks::servers::{host, way_out};
+use crate::doctor::checks::servers::way_out;
 use crate::doctor::facts::{Access, ServerAnswer};
 
 /// What every check has found out, by its name. One without a finding could not run.
@@ -47,7 +47,7 @@ fn reached(access: &Access, hint: &str) -> Finding {
         ServerAnswer::Works => Finding::green(format!("{origin} leads to {url} as {}", access.user)),
         ServerAnswer::Fails(trouble, problem) => {
             let text = format!("{origin} leads to {url}, which cannot be used: {problem}");
-            Finding::red(text).fix(way_out(*trouble, &host(url)))
+            Finding::red(text).fix(way_out(*trouble, url))
         }
     }
 }

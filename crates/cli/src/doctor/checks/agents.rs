@@ -1,12 +1,18 @@
 //! Which agents work on the export, and whether this one runs.
 
+use std::collections::BTreeMap;
+
 use carrick_syncagent::agent::Timing;
-use carrick_syncagent::api::{AGENT_NAME, KEEPER};
+use carrick_syncagent::api::{AGENT_NAME, KEEPER, ServedFor};
 use carrick_syncagent::rules::abandoned::resource_of;
 use carrick_syncagent::rules::keeper::{self, Keeper};
+use carrick_syncagent::rules::serving;
+use serde::Deserialize as _;
 
 use super::{Finding, Severity};
 use crate::doctor::facts::Facts;
+use crate::doctor::right::RightScope;
+use crate::init::offer::label_of;
 
 pub(super) fn agents(facts: &Facts) -> Vec<Finding> {
     let Some(export) = facts.export.object() else { return Vec::new() };
@@ -22,22 +28,59 @@ pub(super) fn agents(facts: &Facts) -> Vec<Finding> {
         // Agents that share the export are reported below.
         Some(keeper) if sharing(keeper) => {}
         Some(keeper) => found.push(
-            Finding::amber(format!("the export is kept by agent {keeper}, but this agent is {own}: only one of them should serve it"))
+            Finding::amber(format!("the export is kept by agent {keeper}, but this agent is {own}: only one of them should serve it")).id("export-other-agent")
                 .fix(format!("--agent-name {keeper}    # if it is the same agent; otherwise stop the other one, or give it an export of its own")),
         ),
     }
     found.extend(keepers.iter().filter(|it| is_fresh(it, facts)).map(|it| heard_of(it, facts)));
-    for name in &export.spec.latest_resource_schemas {
-        let schema = facts.schemas.iter().find(|schema| schema.metadata.name == *name);
+    for name in export.schemas() {
+        let schema = facts.schemas.iter().find(|schema| schema.metadata.name == name);
         let owner = schema.and_then(|schema| schema.metadata.label(AGENT_NAME));
         if let Some(owner) = owner.filter(|owner| *owner != own && Some(*owner) != keeper && !sharing(owner)) {
             let text = format!("schema {name} of this export was made by agent {owner}");
-            found.push(Finding::amber(text).fix("stop one of the two agents, or give each an export of its own"));
+            found.push(
+                Finding::amber(text)
+                    .id("schema-other-agent")
+                    .fix("stop one of the two agents, or give each an export of its own"),
+            );
         }
     }
-    found.extend(lease(facts));
+    if !found.iter().any(|one| one.severity == Severity::Red && one.text.starts_with("no agent is running")) {
+        found.extend(lease(facts));
+    }
     found.extend(missing(facts, &keepers));
+    found.extend(other_exports(facts));
     found
+}
+
+/// Agents of other exports that serve the same PublishedResources.
+fn other_exports(facts: &Facts) -> Vec<Finding> {
+    let Some(export) = facts.export.object() else { return Vec::new() };
+    let (uid, name) = (export.metadata.uid.as_str(), export.metadata.name.as_str());
+    let shown = format!("{}|{name}", carrick_kcp::url::workspace(&facts.export_url).unwrap_or_default());
+    let is_own = |it: &ServedFor| it.export == shown || it.uid == uid && !uid.is_empty();
+    let beat = Timing::default().into();
+    let mut shared: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    for one in facts.published() {
+        let entries = Vec::<ServedFor>::deserialize(&one.object["status"]["servedFor"]).unwrap_or_default();
+        for it in entries.into_iter().filter(|it| !is_own(it) && serving::is_fresh(it, facts.now * 1000, beat)) {
+            shared.entry((it.export, it.agent)).or_default().push(&one.name);
+        }
+    }
+    let tool = facts.tool(RightScope::Service, "publishedresources");
+    let found = shared.into_iter().map(|((export, agent), names)| {
+        let names = names.join(" ");
+        let text = format!(
+            "agent {agent} serves what this agent serves for another APIExport as well, {export}: {names}; consumers of both can order it, and only one of the two agents writes its status"
+        );
+        let (label, own) = label_of(name);
+        let (_, other) = label_of(export.rsplit('|').next().unwrap_or_default());
+        let command = format!("label publishedresource {names} {label}={own}    # or {label}={other}, whichever it is meant for");
+        Finding::amber(text).id("served-for-several-exports").by(&tool, &command).fix(format!(
+            "--published-resource-selector {label}={own}    # for this agent; {label}={other} for the other one; in the chart publishedResourceSelector"
+        ))
+    });
+    found.collect()
 }
 
 /// Nobody serves what is published, as far as heartbeat and lease tell.
@@ -46,7 +89,9 @@ fn missing(facts: &Facts, keepers: &[Keeper]) -> Option<Finding> {
     let own = keepers.iter().find(|keeper| keeper.is(&me));
     let leads = lease(facts).is_some_and(|found| found.severity == Severity::Green);
     let served = |keeper: &Keeper| is_fresh(keeper, facts) && !keeper.keeps.is_empty();
-    if facts.published().is_empty() || leads || keepers.iter().any(served) {
+    // One that was refused has left no sign of life on the export, but it has on what it publishes.
+    let refused = facts.published().iter().any(|one| super::published::refused(one).is_some());
+    if facts.published().is_empty() || leads || refused || keepers.iter().any(served) {
         return None;
     }
     let (kubectl, agent) = (facts.kubectl(), &facts.asked.agent_name);
@@ -55,13 +100,13 @@ fn missing(facts: &Facts, keepers: &[Keeper]) -> Option<Finding> {
         Some(own) if own.renewed.is_empty() => return None,
         Some(own) => {
             let ago = duration(age(own, facts));
-            Finding::red(format!("no agent is running: {agent} at {} was last seen {ago} ago", own.identity))
+            Finding::red(format!("no agent is running: {agent} at {} was last seen {ago} ago", own.identity)).id("agent-gone")
         }
         // kcp's own agent renews nothing.
         None if is_owner => Finding::amber(format!(
             "agent {agent} has worked on this export, but has left no sign of life: is it running? kcp's own agent never leaves one"
-        )),
-        None => Finding::amber("no agent is running: none has worked on this export yet"),
+        )).id("agent-silent"),
+        None => Finding::amber("no agent is running: none has worked on this export yet").id("agent-never"),
     };
     Some(found.fix(format!("{kubectl} -n {} get pods    # is the agent running?", facts.asked.namespace)))
 }
@@ -92,6 +137,12 @@ fn heard_of(keeper: &Keeper, facts: &Facts) -> Finding {
     let keeps = names(&mut keeper.keeps.iter());
     let ago = age(keeper, facts).max(0);
     if keeper.is(&me) {
+        // A lease is released at once, an entry only grows old.
+        if let Some(silent) = lease(facts).filter(|found| found.severity != Severity::Green) {
+            let text =
+                format!("no agent is running: last seen at {} {ago} s ago, and {}", keeper.identity, silent.text);
+            return Finding { severity: Severity::Red, text, ..silent }.id("agent-gone");
+        }
         return Finding::green(format!(
             "this agent runs at {} and keeps {keeps}; renewed {ago} s ago",
             keeper.identity
@@ -103,7 +154,7 @@ fn heard_of(keeper: &Keeper, facts: &Facts) -> Finding {
     if both.is_empty() {
         return Finding::green(format!("{who} shares the export and keeps {keeps}; renewed {ago} s ago"));
     }
-    Finding::red(format!("{who} keeps {both}, renewed {ago} s ago: this agent stays out of it")).fix(format!(
+    Finding::red(format!("{who} keeps {both}, renewed {ago} s ago: this agent stays out of it")).id("resource-other-agent").fix(format!(
         "--agent-name {}    # if it is the same agent; otherwise stop it, or start this one with --take-over, or give them different PublishedResources",
         keeper.agent
     ))
@@ -114,11 +165,13 @@ fn lease(facts: &Facts) -> Option<Finding> {
     let spec = &facts.lease.object()?["spec"];
     let holder = spec["holderIdentity"].as_str().filter(|holder| !holder.is_empty());
     let Some(holder) = holder else {
-        return Some(Finding::amber("the lease of this agent is free: no replica leads").fix(format!(
-            "{} -n {} get pods    # is the agent running?",
-            facts.kubectl(),
-            facts.asked.namespace
-        )));
+        return Some(
+            Finding::amber("the lease of this agent is free: no replica leads").id("lease-free").fix(format!(
+                "{} -n {} get pods    # is the agent running?",
+                facts.kubectl(),
+                facts.asked.namespace
+            )),
+        );
     };
     let renewed = spec["renewTime"].as_str()?.parse::<jiff::Timestamp>().ok()?.as_second();
     let (age, limit) = (facts.now - renewed, spec["leaseDurationSeconds"].as_i64().unwrap_or(15));
@@ -126,7 +179,7 @@ fn lease(facts: &Facts) -> Option<Finding> {
         return Some(Finding::green(format!("{holder} leads; the lease was renewed {age} s ago")));
     }
     let text = format!("{holder} holds the lease, but has not renewed it for {age} s: it has probably exited");
-    Some(Finding::amber(text).fix(format!(
+    Some(Finding::amber(text).id("lease-expired").fix(format!(
         "{} -n {} get pods    # is the agent running?",
         facts.kubectl(),
         facts.asked.namespace
@@ -135,7 +188,8 @@ fn lease(facts: &Facts) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use carrick_kcp::apis::v1alpha1::{ApiExport, ApiResourceSchema};
+    use carrick_kcp::apis::v1alpha1::ApiResourceSchema;
+    use carrick_kcp::apis::v1alpha2::{ApiExport, ResourceSchema};
     use serde_json::{Value, json};
 
     use super::super::Severity::{Amber, Green, Red};
@@ -156,13 +210,49 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_of_another_export_that_serves_the_same_is_named_with_the_way_out() {
+        let mut export = kept_by("me");
+        export.metadata.uid = "u".to_owned();
+        let mut facts = facts(export);
+        facts.export_url = "https://h/clusters/root:a".to_owned();
+        let entry = |export: &str, uid: &str, renewed: &str| json!({ "export": export, "uid": uid, "agent": "you", "renewed": renewed });
+        let mut found = |entries: Value| {
+            facts.published = Some(Ok(vec![Published {
+                name: "buckets".to_owned(),
+                problem: None,
+                doubts: Vec::new(),
+                pr: None,
+                object: json!({ "status": { "servedFor": entries } }),
+                crd: None,
+                schema: Some("v1.buckets.x".to_owned()),
+            }]));
+            other_exports(&facts)
+        };
+        let (now, before) = ("2001-09-09T01:46:30Z", "2001-09-09T01:00:00Z");
+        let own = [entry("root:a|e", "", before), entry("1a2b3c|e", "u", now)];
+        assert_eq!(found(json!(own)), []);
+        assert_eq!(found(json!([entry("root:b|f", "v", before)])), [], "it does not run any more");
+        let found = found(json!([entry("root:a|e", "u", now), entry("root:b|f", "v", now)]));
+        let [Finding { severity: Amber, text, fix, .. }] = &found[..] else { panic!("{found:?}") };
+        assert!(text.contains("agent you serves") && text.contains("root:b|f: buckets"), "{text}");
+        assert!(
+            fix.iter().any(|line| line.contains("label publishedresource buckets syncagent.kcp.io/export=e ")),
+            "{fix:?}"
+        );
+        assert!(
+            fix.iter().any(|line| line.starts_with("--published-resource-selector syncagent.kcp.io/export=e ")),
+            "{fix:?}"
+        );
+    }
+
+    #[test]
     fn another_agent_on_the_export_is_reported() {
         assert_eq!(agents(&facts(kept_by("me")))[0].severity, Green);
         let found = agents(&facts(kept_by("you")));
         assert_eq!(found[0].severity, Amber);
         assert!(found[0].fix[0].starts_with("--agent-name you"));
         let mut export = kept_by("me");
-        export.spec.latest_resource_schemas = vec!["v1.a.b".to_owned()];
+        export.spec.resources = vec![ResourceSchema::of("v1.a.b")];
         let mut facts = facts(export);
         let mut schema = ApiResourceSchema::new("v1.a.b");
         schema.metadata.set_label(AGENT_NAME, "you");
@@ -210,6 +300,21 @@ mod tests {
         assert_eq!(gone[1], (Red, "no agent is running: me at host was last seen 60 min ago".to_owned()));
         let never = found(json!([]), "me");
         assert_eq!(never[1].0, Amber, "{never:?}");
+    }
+
+    #[test]
+    fn an_agent_that_has_released_its_lease_does_not_run_however_young_its_entry_is() {
+        let mut export = kept_by("me");
+        let entry =
+            json!([{ "agent": "me", "identity": "host", "renewed": "2001-09-09T01:46:30Z", "keeps": ["buckets.x"] }]);
+        export.metadata.annotate(KEEPER, entry.to_string());
+        let mut facts = facts(export);
+        facts.lease = Lookup::There(json!({ "spec": { "holderIdentity": "", "leaseDurationSeconds": 15 } }));
+        let found = agents(&facts);
+        let told: Vec<_> = found.iter().map(|one| (one.severity, one.text.as_str())).collect();
+        let text =
+            "no agent is running: last seen at host 10 s ago, and the lease of this agent is free: no replica leads";
+        assert_eq!(told[1..], [(Red, text)], "{told:?}");
     }
 
     #[test]

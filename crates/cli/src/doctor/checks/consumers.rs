@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use carrick_kcp::apis::v1alpha1::{AcceptablePermissionClaim, ApiBinding, ClaimState, PermissionClaim};
+use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, ApiBinding, ClaimState, PermissionClaim};
 use carrick_kcp::condition::{self, READY};
 use serde_json::json;
 
@@ -30,7 +30,7 @@ pub(super) fn consumers(facts: &Facts) -> Vec<Finding> {
         let text = format!("{well} of {} bindings are ready and accept all claims: {}", own.len(), claims.join(", "));
         found.push(Finding::green(text));
     }
-    found.extend(problems.iter().map(|((problem, name), bindings)| report(facts, problem, name, bindings, requested)));
+    found.extend(problems.iter().map(|((problem, name), bindings)| report(facts, problem, name, bindings)));
     found
 }
 
@@ -39,8 +39,8 @@ pub(super) fn consumers(facts: &Facts) -> Vec<Finding> {
 enum Problem {
     /// It is not ready, and why.
     NotReady(String),
-    /// It does not accept these claims.
-    Refuses(Vec<String>),
+    /// It does not accept these claims; and the patch that accepts them.
+    Refuses(Vec<String>, String),
 }
 
 fn judge(binding: &ApiBinding, requested: &[PermissionClaim]) -> Option<Problem> {
@@ -54,16 +54,22 @@ fn judge(binding: &ApiBinding, requested: &[PermissionClaim]) -> Option<Problem>
         decided.is_some_and(AcceptablePermissionClaim::is_accepted)
     };
     let missing: Vec<String> = requested.iter().filter(|claim| !accepts(claim)).map(shown).collect();
-    (!missing.is_empty()).then_some(Problem::Refuses(missing))
+    (!missing.is_empty()).then(|| Problem::Refuses(missing, acceptance(binding, requested)))
 }
 
-fn report(
-    facts: &Facts,
-    problem: &Problem,
-    name: &str,
-    bindings: &[&ApiBinding],
-    requested: &[PermissionClaim],
-) -> Finding {
+/// The patch with which a binding accepts everything. What it has decided already stays: kcp lets nobody change the selector of a claim.
+fn acceptance(binding: &ApiBinding, requested: &[PermissionClaim]) -> String {
+    let mut all = binding.spec.permission_claims.clone();
+    for claim in requested {
+        match all.iter_mut().find(|decided| decided.key() == claim.key()) {
+            Some(decided) => decided.state = ClaimState::Accepted,
+            None => all.push(AcceptablePermissionClaim::accept(claim)),
+        }
+    }
+    json!({ "spec": { "permissionClaims": all } }).to_string()
+}
+
+fn report(facts: &Facts, problem: &Problem, name: &str, bindings: &[&ApiBinding]) -> Finding {
     let workspaces: Vec<String> = bindings.iter().map(|binding| workspace(binding)).collect();
     let (one, which) = match workspaces.as_slice() {
         [one] => (true, format!("APIBinding {name} in workspace {one}")),
@@ -89,15 +95,14 @@ fn report(
         Problem::NotReady(message) => {
             let verb = if one { "is" } else { "are" };
             let fixes = command(&format!("get apibinding {name} -o yaml"));
-            let found = Finding::amber(format!("{which} {verb} not ready: {message}"));
+            let found = Finding::amber(format!("{which} {verb} not ready: {message}")).id("binding-not-ready");
             fixes.into_iter().fold(found.fix("# with a kubeconfig of the consumer:"), Finding::fix)
         }
-        Problem::Refuses(missing) => {
+        Problem::Refuses(missing, patch) => {
             let verb = if one { "does" } else { "do" };
-            let all: Vec<_> = requested.iter().map(|claim| claim.clone().decided(ClaimState::Accepted)).collect();
-            let patch = json!({ "spec": { "permissionClaims": all } });
-            let fixes = command(&format!("patch apibindings.v1alpha1.apis.kcp.io {name} --type=merge -p '{patch}'"));
-            let found = Finding::amber(format!("{which} {verb} not accept {}", missing.join(", ")));
+            let fixes = command(&format!("patch apibindings.v1alpha2.apis.kcp.io {name} --type=merge -p '{patch}'"));
+            let found =
+                Finding::amber(format!("{which} {verb} not accept {}", missing.join(", "))).id("claim-not-accepted");
             fixes.into_iter().fold(found.fix("# with a kubeconfig of the consumer, who may also refuse:"), Finding::fix)
         }
     }
@@ -117,7 +122,7 @@ fn shown(claim: &PermissionClaim) -> String {
 
 #[cfg(test)]
 mod tests {
-    use carrick_kcp::apis::v1alpha1::ApiExport;
+    use carrick_kcp::apis::v1alpha2::ApiExport;
     use serde_json::Value;
 
     use super::super::Severity::{Amber, Green};
@@ -127,7 +132,7 @@ mod tests {
     fn binding(export: &str, ready: &str, claims: &[(&str, &str)]) -> ApiBinding {
         let claims: Vec<_> = claims
             .iter()
-            .map(|(resource, state)| json!({ "resource": resource, "all": true, "state": state }))
+            .map(|(resource, state)| json!({ "resource": resource, "verbs": ["*"], "selector": { "matchAll": true }, "state": state }))
             .collect();
         let binding = json!({
             "metadata": { "name": "b", "annotations": { "kcp.io/cluster": "abc" } },
@@ -139,8 +144,9 @@ mod tests {
 
     fn found(bindings: Vec<ApiBinding>) -> Vec<Finding> {
         let mut export = ApiExport::new("e");
-        export.spec.permission_claims =
-            ["events", "secrets"].map(|resource| PermissionClaim::all("", resource, "")).to_vec();
+        for resource in ["events", "secrets"] {
+            export.claim_all("", resource, "");
+        }
         let mut facts = Facts { export: Lookup::There(export), bindings, ..Facts::default() };
         facts.kcp.url = "https://h/clusters/root:p".to_owned();
         consumers(&facts)
@@ -188,12 +194,12 @@ mod tests {
         let told = found(vec![binding("e", "True", &[])]);
         let command = &told[0].fix[1];
         assert!(
-            command.starts_with("kubectl --server https://h/clusters/abc patch apibindings.v1alpha1.apis.kcp.io b")
+            command.starts_with("kubectl --server https://h/clusters/abc patch apibindings.v1alpha2.apis.kcp.io b")
         );
         let patch: Value = serde_json::from_str(command.split('\'').nth(1).unwrap()).unwrap();
         assert_eq!(
             patch["spec"]["permissionClaims"][1],
-            json!({ "resource": "secrets", "all": true, "state": "Accepted" })
+            json!({ "group": "", "resource": "secrets", "identityHash": "", "verbs": ["*"], "selector": { "matchAll": true }, "state": "Accepted" })
         );
     }
 }

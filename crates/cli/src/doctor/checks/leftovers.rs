@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
+use carrick_kcp::apis::v1alpha2::{ApiExport, PermissionClaim, ResourceSchema};
 use carrick_syncagent::api::{AGENT_NAME, KEEPER};
 use carrick_syncagent::rules::abandoned::resource_of;
 use carrick_syncagent::rules::keeper;
@@ -35,21 +35,22 @@ fn dead_apis(facts: &Facts, export: &ApiExport) -> Option<Finding> {
         let schema = facts.schemas.iter().find(|schema| schema.metadata.name == name);
         schema.is_some_and(|schema| schema.metadata.label(AGENT_NAME) == Some(facts.asked.agent_name.as_str()))
     };
-    let listed = &export.spec.latest_resource_schemas;
-    let (dead, rest): (Vec<&String>, Vec<&String>) =
-        listed.iter().partition(|name| own(name) && !alive.contains(&resource_of(name)));
+    let is_dead =
+        |one: &&ResourceSchema| one.is_ordinary() && own(&one.schema) && !alive.contains(&resource_of(&one.schema));
+    let (dead, rest): (Vec<&ResourceSchema>, Vec<&ResourceSchema>) = export.spec.resources.iter().partition(is_dead);
     if dead.is_empty() {
         return None;
     }
-    let names: BTreeSet<String> = dead.iter().map(|name| resource_of(name)).collect();
+    let names: BTreeSet<String> = dead.iter().map(|one| resource_of(&one.schema)).collect();
     let names: Vec<String> = names.into_iter().collect();
     let text = format!(
         "the export still offers {}, which no PublishedResource publishes: orders of that are served by nobody",
         names.join(", ")
     );
-    let patch = json!({ "spec": { "latestResourceSchemas": rest } });
+    let patch = json!({ "spec": { "resources": rest } });
     Some(
         Finding::amber(text)
+            .id("api-left")
             .fix("# publish it again, or withdraw it; consumers lose the API and all orders of it:")
             .by(&facts.tool(RightScope::Export, "apiexports"), &change(&export.metadata.name, &patch)),
     )
@@ -74,13 +75,14 @@ fn unneeded_claims(facts: &Facts, export: &ApiExport) -> Option<Finding> {
     let patch = json!({ "spec": { "permissionClaims": rest } });
     Some(
         Finding::amber(format!("the export claims {}, which nothing published here needs", names.join(", ")))
+            .id("claim-left")
             .fix("# unless somebody else needs them:")
             .by(&facts.tool(RightScope::Export, "apiexports"), &change(&export.metadata.name, &patch)),
     )
 }
 
 fn change(export: &str, patch: &serde_json::Value) -> String {
-    format!("patch apiexports.v1alpha1.apis.kcp.io {export} --type=merge -p '{patch}'")
+    format!("patch apiexports.v1alpha2.apis.kcp.io {export} --type=merge -p '{patch}'")
 }
 
 pub(super) fn copies(facts: &Facts) -> Vec<Finding> {
@@ -95,6 +97,15 @@ fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
     if !good.is_empty() {
         found.push(Finding::green(format!("{} of {} belong to an order", count(good.len(), "copy"), kind.resource)));
     }
+    if !kind.waiting.is_empty() {
+        let text = format!(
+            "{} of {} without a copy for more than a minute: {}",
+            count(kind.waiting.len(), "order"),
+            kind.resource,
+            named(kind.waiting.iter().cloned())
+        );
+        found.push(Finding::amber(text).id("order-without-copy").fixes(facts.carrick("explain")));
+    }
     if !strays.is_empty() {
         let text = format!(
             "{} of {} without an order: {}",
@@ -102,7 +113,7 @@ fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
             kind.resource,
             named(strays.iter().map(|copy| format!("{}, made for {}", copy.place(), copy.order)))
         );
-        let mut stray = Finding::amber(text).fix("# if nobody needs their data any more:");
+        let mut stray = Finding::amber(text).id("copy-without-order").fix("# if nobody needs their data any more:");
         for copy in strays.iter().take(NAMED) {
             let inside = if copy.namespace.is_empty() { String::new() } else { format!(" -n {}", copy.namespace) };
             stray = stray.fix(format!("{} delete {} {}{inside}", facts.kubectl(), kind.resource, copy.name));
@@ -129,6 +140,7 @@ fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
         );
         found.push(
             Finding::red(text)
+                .id("copy-twice")
                 .fix(format!("stop agent {agent}, or give it other PublishedResources, then delete its copies:"))
                 .fix(format!("{} get {} -A -l {AGENT_NAME}={agent}", facts.kubectl(), kind.resource)),
         );
@@ -164,10 +176,10 @@ mod tests {
 
     fn facts() -> Facts {
         let mut export = ApiExport::new("e");
-        export.spec.latest_resource_schemas =
-            ["v1.buckets.x", "v1.queues.x", "v1.foreign.x"].map(str::to_owned).to_vec();
-        export.spec.permission_claims =
-            ["events", "secrets"].map(|resource| PermissionClaim::all("", resource, "")).to_vec();
+        export.spec.resources = ["v1.buckets.x", "v1.queues.x", "v1.foreign.x"].map(ResourceSchema::of).to_vec();
+        for resource in ["events", "secrets"] {
+            export.claim_all("", resource, "");
+        }
         let schema = |name: &str, agent: &str| {
             let mut schema = ApiResourceSchema::new(name);
             schema.metadata.set_label(AGENT_NAME, agent);
@@ -199,16 +211,17 @@ mod tests {
         assert!(found[0].text.contains("offers queues.x, which"), "{found:?}");
         let command = found[0].fix.last().unwrap();
         assert!(
-            command.ends_with(r#"patch apiexports.v1alpha1.apis.kcp.io e --type=merge -p '{"spec":{"latestResourceSchemas":["v1.buckets.x","v1.foreign.x"]}}'"#),
+            command.contains(r#"patch apiexports.v1alpha2.apis.kcp.io e --type=merge -p '{"spec":{"resources":[{"group":"x","name":"buckets","schema":"v1.buckets.x","storage":{"crd":{}}},"#),
             "{command}"
         );
+        assert!(command.contains("v1.foreign.x") && !command.contains("queues"), "{command}");
         assert_eq!(export(&Facts { published: None, ..facts() }), [], "nothing is known");
     }
 
     #[test]
     fn a_claim_that_nothing_needs_is_found_unless_others_may_need_it() {
         let mut facts = facts();
-        facts.unneeded_claims = vec![PermissionClaim::all("", "secrets", "")];
+        facts.unneeded_claims = vec![PermissionClaim::new("", "secrets", &["*"])];
         let found = export(&facts);
         assert!(found[1].text.starts_with("the export claims secrets, which"), "{found:?}");
         assert!(found[1].fix.last().unwrap().contains(r#""resource":"events""#), "{found:?}");
@@ -229,7 +242,7 @@ mod tests {
             has_order,
         };
         let of = |copies: Vec<KnownCopy>| {
-            let kind = KindCopies { resource: "buckets.x".to_owned(), copies };
+            let kind = KindCopies { resource: "buckets.x".to_owned(), copies, waiting: Vec::new() };
             super::copies(&Facts { copies: vec![kind], ..facts() })
         };
         let found =
@@ -242,5 +255,14 @@ mod tests {
         assert!(found[1].text.contains("made by agent you: c|d/a"), "{found:?}");
         let many = of((0..7).map(|at| copy(&at.to_string(), "me", "o", false)).collect());
         assert!(many[0].text.ends_with("; and 2 more") && many[0].fix.len() == 6, "{many:?}");
+    }
+
+    #[test]
+    fn orders_without_a_copy_are_found() {
+        let waiting = vec!["c d/a".to_owned(), "c d/b".to_owned()];
+        let kind = KindCopies { resource: "buckets.x".to_owned(), waiting, ..KindCopies::default() };
+        let found = super::copies(&Facts { copies: vec![kind], ..facts() });
+        assert_eq!(found[0].severity, Amber);
+        assert_eq!(found[0].text, "2 orders of buckets.x without a copy for more than a minute: c d/a; c d/b");
     }
 }

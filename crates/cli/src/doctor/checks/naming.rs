@@ -44,6 +44,7 @@ pub(super) fn naming(facts: &Facts) -> Vec<Finding> {
                 );
                 found.push(
                     Finding::amber(text)
+                        .id("naming-same-place")
                         .fix("put the name of the PublishedResource into spec.naming.namespace of one of them"),
                 );
             }
@@ -77,7 +78,7 @@ fn of_one(one: &Published, rules: &Naming) -> Option<Finding> {
     });
     let collision = collisions.next()?;
     let text = format!("{}: objects {collision}; the second one is refused", one.name);
-    Some(Finding::amber(text).fix(FIX))
+    Some(Finding::amber(text).id("naming-collides").fix(FIX))
 }
 
 /// Where the copy of an object goes; `None` if the rules use fields that the sample lacks.

@@ -2,10 +2,11 @@
 
 use carrick_kcp::condition::{Condition, ConditionStatus};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::Finding;
 use super::export::unmet;
-use crate::doctor::facts::{Facts, Lookup, Published, Tool};
+use crate::doctor::facts::{CheckedRight, Facts, Lookup, Published, Tool};
 use crate::doctor::right::RightScope;
 
 pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
@@ -13,37 +14,64 @@ pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
     let crds = facts.tool(RightScope::Service, "customresourcedefinitions");
     let apply = |found: Finding| {
         let command = format!("carrick init --agent-crd | {} apply -f -", crds.kubectl);
-        crds.note.iter().cloned().chain([command]).fold(found, Finding::fix)
+        crds.note.iter().cloned().chain([command]).fold(found, Finding::fix).runs()
     };
     match &facts.crd {
         Lookup::NotAsked => {}
-        Lookup::Missing => found.push(apply(Finding::red("the CRD of PublishedResources is not installed"))),
+        Lookup::Missing => {
+            found.push(apply(Finding::red("the CRD of PublishedResources is not installed").id("crd-missing")));
+        }
         Lookup::Unreadable(_, problem) => {
-            found.push(Finding::red(format!("the CRD of PublishedResources cannot be read: {problem}")));
+            found.push(
+                Finding::red(format!("the CRD of PublishedResources cannot be read: {problem}")).id("crd-unreadable"),
+            );
         }
         Lookup::There(crd) => {
             let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions";
             found.push(match crd.pointer(schema) {
                 Some(_) => Finding::green("the CRD of PublishedResources is installed"),
-                None => apply(Finding::amber(
-                    "the CRD of PublishedResources is the reference agent's, which has no conditions",
-                )),
+                None => apply(
+                    Finding::amber("the CRD of PublishedResources is the reference agent's, which has no conditions")
+                        .id("crd-without-conditions"),
+                ),
             });
         }
     }
     let namespace = &facts.asked.namespace;
     match &facts.namespace {
         Lookup::NotAsked => {}
-        Lookup::Missing => found.push(
-            Finding::red(format!("the agent's namespace {namespace} does not exist"))
-                .by(&facts.tool(RightScope::Service, "namespaces"), &format!("create namespace {namespace}")),
-        ),
+        Lookup::Missing => {
+            let missing =
+                Finding::red(format!("the agent's namespace {namespace} does not exist")).id("namespace-missing");
+            let tool = facts.tool(RightScope::Service, "namespaces");
+            found.push(match facts.elsewhere.as_slice() {
+                [] => missing.by(&tool, &format!("create namespace {namespace}")).runs(),
+                there => missing.fixes(there.iter().map(|agent| runs_there(agent)).collect()),
+            });
+        }
         Lookup::Unreadable(_, problem) => {
-            found.push(Finding::amber(format!("the agent's namespace {namespace} cannot be read: {problem}")));
+            found.push(
+                Finding::amber(format!("the agent's namespace {namespace} cannot be read: {problem}"))
+                    .id("namespace-unreadable"),
+            );
+        }
+        // Whoever has left a lease here runs here, in whatever way.
+        Lookup::There(_) if !facts.elsewhere.is_empty() && facts.lease.object().is_none() => {
+            let slice = &facts.asked.slice;
+            let text =
+                format!("no agent for slice {slice} is installed in namespace {namespace}, but one is elsewhere");
+            let found_there = facts.elsewhere.iter().map(|agent| runs_there(agent)).collect();
+            found.push(Finding::amber(text).id("namespace-other").fixes(found_there));
         }
         Lookup::There(_) => found.push(Finding::green(format!("the agent's namespace {namespace} exists"))),
     }
     found
+}
+
+/// The flag for an agent that runs in another namespace.
+fn runs_there(agent: &str) -> String {
+    let namespace = agent.split('/').next().unwrap_or_default();
+    format!("--namespace {namespace}    # where Deployment {agent} runs an agent for this slice")
 }
 
 pub(super) fn published(facts: &Facts) -> Vec<Finding> {
@@ -52,24 +80,24 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
         None => Vec::new(),
         Some(Err(problem)) => vec![
             Finding::red(format!("PublishedResources cannot be read: {problem}"))
+                .id("published-unreadable")
                 .fix("grant the rights on the service cluster that are listed as missing above"),
         ],
         Some(Ok(none)) if none.is_empty() => vec![
-            Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none").fix(
-                format!(
+            Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none")
+                .id("nothing-published")
+                .fix(format!(
                     "carrick init --from-cluster <group>/<Kind>    # then {} apply -f what it writes",
                     tool.kubectl
-                ),
-            ),
+                )),
         ],
-        Some(Ok(published)) => published
-            .iter()
-            .flat_map(|one| std::iter::once(judge(one, facts, &tool)).chain(doubts(one, &tool)))
-            .collect(),
+        Some(Ok(published)) => {
+            published.iter().flat_map(|one| judge(one, facts, &tool).into_iter().chain(doubts(one, &tool))).collect()
+        }
     }
 }
 
-/// The one condition that is good news when it is False.
+/// A condition that is good news when it is False.
 const SCHEMA_HELD: &str = "SchemaHeld";
 
 /// The conditions that the agent has set on a PublishedResource.
@@ -77,60 +105,130 @@ fn conditions(one: &Published) -> Vec<Condition> {
     Vec::deserialize(&one.object["status"]["conditions"]).unwrap_or_default()
 }
 
+/// Those that are bad news when they are False. A withdrawal that was taken back is none; one that is announced is.
+fn of_interest(one: &Published, facts: &Facts) -> Vec<Condition> {
+    // The check of rights names the same ones, with the commands that grant them.
+    let lacks = |right: &CheckedRight| {
+        right.need.place == RightScope::Service && right.denied.as_ref().is_ok_and(|denied| !denied.is_empty())
+    };
+    let known = facts.rights.iter().any(lacks);
+    let is_good = |it: &Condition| it.type_ == SCHEMA_HELD || it.type_ == "Withdrawn" && it.reason == "Offered";
+    // The check of agents names the other one, with the way out.
+    let is_other = |it: &Condition| {
+        it.type_ == "ServedByOne" && it.reason == "SeveralExports" || it.type_ == "RightsGranted" && known
+    };
+    conditions(one).into_iter().filter(|condition| !is_good(condition) && !is_other(condition)).collect()
+}
+
+/// Why kcp refuses the export that a PublishedResource needs, as the agent says.
+pub(super) fn refused(one: &Published) -> Option<String> {
+    let told =
+        conditions(one).into_iter().find(|told| told.type_ == "ExportUpdated" && told.reason == "UpdateFailed")?;
+    (told.status == ConditionStatus::False).then_some(told.message)
+}
+
+/// What a running agent says of invalid rules in their present generation, and by which rules it goes on, if it does.
+fn told_of_rules(one: &Published) -> Option<(String, Option<String>)> {
+    let now = one.object["metadata"]["generation"].as_i64();
+    let all = one.object["status"]["conditions"].as_array()?;
+    let of = |kind: &str| all.iter().find(|it| it["type"] == kind && it["observedGeneration"].as_i64() == now);
+    let text = |condition: &Value| condition["message"].as_str().unwrap_or_default().to_owned();
+    let invalid = of("RulesValid").filter(|it| it["status"] == "False")?;
+    Some((text(invalid), of("Syncing").filter(|it| it["reason"] == "EarlierRules").map(text)))
+}
+
 /// Valid rules that refer to something that cannot exist.
 fn doubts(one: &Published, tool: &Tool) -> impl Iterator<Item = Finding> {
     // A running agent has reported it already.
     let told = unmet(&conditions(one)).any(|(condition, _)| condition == "RulesPlausible");
     one.doubts.iter().filter(move |_| !told).map(move |doubt| {
-        Finding::amber(format!("{}: {doubt}", one.name)).by(tool, &format!("edit publishedresource {}", one.name))
+        Finding::amber(format!("{}: {doubt}", one.name))
+            .id("rules-doubtful")
+            .by(tool, &format!("edit publishedresource {}", one.name))
     })
 }
 
 /// A message, cut where it gets too long; those who explain it tell all of it.
 fn short(message: &str) -> String {
-    const LONGEST: usize = 300;
+    const LONGEST: usize = 1500;
     match message.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &message[..end]),
         None => message.to_owned(),
     }
 }
 
-fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Finding {
+fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Vec<Finding> {
+    let unmet: Vec<Finding> = unmet(&of_interest(one, facts))
+        .map(|(condition, message)| {
+            let text = format!("{}: {condition} is False: {}", one.name, short(message));
+            Finding::amber(text).id("condition-false").fixes(facts.carrick(&format!("explain {}", one.name)))
+        })
+        .collect();
+    match state(one, facts, tool) {
+        Some(found) => vec![found],
+        None if unmet.is_empty() => {
+            let schema = one.schema.as_deref().unwrap_or_default();
+            vec![Finding::green(format!("{} is published as {schema}", one.name))]
+        }
+        None => unmet,
+    }
+}
+
+/// What is wrong with what is published, apart from what conditions say.
+fn state(one: &Published, facts: &Facts, tool: &Tool) -> Option<Finding> {
     let name = &one.name;
     if let Some(problem) = &one.problem {
-        return Finding::red(format!("{name}: {problem}")).by(tool, &format!("edit publishedresource {name}"));
+        let told = told_of_rules(one);
+        let problem = told.as_ref().map_or(problem, |(problem, _)| problem);
+        // Whoever ordered something is served all the same.
+        let found = match told.as_ref().and_then(|(_, meanwhile)| meanwhile.as_ref()) {
+            Some(meanwhile) => {
+                Finding::amber(format!("{name}: {problem}; meanwhile objects are synchronized: {meanwhile}"))
+                    .id("rules-invalid-earlier")
+            }
+            None => Finding::red(format!("{name}: {problem}")).id("rules-invalid"),
+        };
+        return Some(found.by(tool, &format!("edit publishedresource {name}")));
     }
     let Some(schema) = &one.schema else {
-        return Finding::red(format!("{name} cannot be read")).by(tool, &format!("edit publishedresource {name}"));
+        return Some(
+            Finding::red(format!("{name} cannot be read"))
+                .id("published-resource-unreadable")
+                .by(tool, &format!("edit publishedresource {name}")),
+        );
     };
     // An older schema is exported on purpose.
     let held =
         conditions(one).into_iter().find(|told| told.type_ == SCHEMA_HELD && told.status == ConditionStatus::True);
     if let Some(told) = held {
-        return Finding::amber(format!("{name}: {}", told.message))
-            .fix(format!("carrick approve {name} …    # with the agent's flags"));
+        let found = Finding::amber(format!("{name}: {}", told.message)).id("schema-held");
+        return Some(found.fixes(facts.carrick(&format!("approve {name}"))));
     }
-    let look = || format!("carrick explain {name} …    # with the agent's flags: shows what it would do");
-    let listed = facts.export.object().map(|export| export.spec.latest_resource_schemas.contains(schema));
+    if let Some(message) = refused(one) {
+        let export = facts.export.object().map(|export| export.metadata.name.clone()).unwrap_or_default();
+        return Some(Finding::red(format!("{name} is not offered: {}", short(&message))).id("export-refused").by(
+            &facts.kcp_tool(&facts.export_url),
+            &format!("get apiexports.v1alpha2.apis.kcp.io {export} -o yaml    # what is in its way?"),
+        ));
+    }
+    let listed = facts.export.object().map(|export| export.schemas().any(|listed| listed == schema));
     if listed == Some(false) {
         let exists = facts.schemas.iter().any(|made| made.metadata.name == *schema);
         let made = if exists { "created but not exported" } else { "not created" };
         let text = format!("{name}: schema {schema} is {made} yet; is the agent running?");
-        return Finding::amber(text).fix(look());
+        return Some(Finding::amber(text).id("schema-not-exported").fixes(facts.carrick(&format!("explain {name}"))));
     }
-    if let Some((condition, message)) = unmet(&conditions(one)).find(|(condition, _)| *condition != SCHEMA_HELD) {
-        return Finding::amber(format!("{name}: {condition} is False: {}", short(message))).fix(look());
-    }
-    Finding::green(format!("{name} is published as {schema}"))
+    None
 }
 
 #[cfg(test)]
 mod tests {
-    use carrick_kcp::apis::v1alpha1::ApiExport;
-    use serde_json::{Value, json};
+    use carrick_kcp::apis::v1alpha2::{ApiExport, ResourceSchema};
+    use serde_json::json;
 
     use super::super::Severity::{Amber, Green, Red};
     use super::*;
+    use crate::doctor::right::NeededRight;
 
     #[test]
     fn what_is_not_installed_is_reported_with_the_command_that_installs_it() {
@@ -140,6 +238,13 @@ mod tests {
         let found = installation(&facts);
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Red, Red]);
         assert_eq!(found[1].fix.last().map(String::as_str), Some("kubectl create namespace own"));
+        // Who mistypes the namespace does not want another one.
+        facts.elsewhere = vec!["kcp-system/agent".to_owned()];
+        for namespace in [Lookup::Missing, Lookup::There(Value::Null)] {
+            let fix = installation(&Facts { namespace, ..facts.clone() }).remove(1).fix;
+            assert_eq!(fix.len(), 1, "{fix:?}");
+            assert!(fix[0].starts_with("--namespace kcp-system "), "{fix:?}");
+        }
         facts.crd = Lookup::There(carrick_syncagent::api::crd());
         assert_eq!(installation(&facts)[0].severity, Green);
         facts.crd = Lookup::There(json!({}));
@@ -160,11 +265,14 @@ mod tests {
         };
         let exported = |listed: &[&str]| {
             let mut export = ApiExport::new("e");
-            export.spec.latest_resource_schemas = listed.iter().map(|name| (*name).to_owned()).collect();
+            export.spec.resources = listed.iter().map(|name| ResourceSchema::of(name)).collect();
             Lookup::There(export)
         };
         let unhappy = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "False", "message": "one fails" }] } });
+        let withdrawn = |reason: &str| json!({ "status": { "conditions": [{ "type": "Withdrawn", "status": "False", "reason": reason, "message": "m" }] } });
         let cases = [
+            (one(None, withdrawn("Offered")), exported(&[schema]), Green, "published as v1"),
+            (one(None, withdrawn("Announced")), exported(&[schema]), Amber, "Withdrawn is False: m"),
             (one(None, Value::Null), exported(&[schema]), Green, "published as v1"),
             (one(None, Value::Null), exported(&[]), Amber, "not created yet"),
             (one(None, Value::Null), Lookup::NotAsked, Green, "published as"),
@@ -177,6 +285,23 @@ mod tests {
             assert_eq!(found.severity, severity, "{found:?}");
             assert!(found.text.contains(wanted), "{found:?}");
         }
+        // The agent knows what it does meanwhile.
+        let earlier = json!({ "metadata": { "generation": 2 }, "status": { "conditions": [
+            { "type": "RulesValid", "status": "False", "message": "no such kind, says the agent", "observedGeneration": 2 },
+            { "type": "Syncing", "status": "True", "reason": "EarlierRules", "message": "By the rules of generation 1.", "observedGeneration": 2 },
+        ] } });
+        for (object, severity, wanted) in [
+            (
+                earlier.clone(),
+                Amber,
+                "says the agent; meanwhile objects are synchronized: By the rules of generation 1.",
+            ),
+            (json!({ "metadata": { "generation": 3 }, "status": earlier["status"] }), Red, "buckets: no such kind"),
+        ] {
+            let facts = Facts { published: Some(Ok(vec![one(Some("no such kind"), object)])), ..Facts::default() };
+            let found = super::published(&facts).remove(0);
+            assert!(found.severity == severity && found.text.ends_with(wanted), "{found:?}");
+        }
         let doubtful = Published { doubts: vec!["spec.naming.name: no".to_owned()], ..one(None, Value::Null) };
         let told =
             json!({ "status": { "conditions": [{ "type": "RulesPlausible", "status": "False", "message": "no" }] } });
@@ -186,6 +311,19 @@ mod tests {
             let found = super::published(&facts);
             assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), wanted, "{found:?}");
         }
+        // Each condition that is False is a finding, with its remedy, which stands at the end.
+        let long = format!("{} grant it", "right ".repeat(80));
+        let two = json!({ "status": { "conditions": [
+            { "type": "ObjectsSynced", "status": "False", "message": "one fails" },
+            { "type": "RightsGranted", "status": "False", "message": long },
+        ] } });
+        let facts = Facts { published: Some(Ok(vec![one(None, two)])), ..Facts::default() };
+        let found = super::published(&facts);
+        assert!(found.len() == 2 && found[1].text.ends_with("grant it"), "{found:?}");
+        let need = NeededRight::new(RightScope::Service, "", "secrets", &["get"], "");
+        let denied = CheckedRight { need, denied: Ok(vec!["get"]) };
+        let found = super::published(&Facts { rights: vec![denied], ..facts });
+        assert!(found.len() == 1 && found[0].text.contains("ObjectsSynced"), "the check of rights names it: {found:?}");
         let none = Facts { published: Some(Ok(Vec::new())), ..Facts::default() };
         assert_eq!(super::published(&none)[0].severity, Amber);
         let unreadable = Facts { published: Some(Err("no".to_owned())), ..Facts::default() };

@@ -20,7 +20,10 @@ fn judge(facts: &Facts, places: &[RightScope]) -> Vec<Finding> {
             Ok(denied) if denied.is_empty() => granted += right.need.verbs.len(),
             Ok(denied) => found.push(missing(facts, right, denied)),
             Err(problem) => {
-                found.push(Finding::amber(format!("cannot find out the rights on {}: {problem}", right.need.shown())));
+                found.push(
+                    Finding::amber(format!("cannot find out the rights on {}: {problem}", right.need.shown()))
+                        .id("rights-unknown"),
+                );
             }
         }
     }
@@ -45,17 +48,18 @@ fn missing(facts: &Facts, right: &CheckedRight, denied: &[&str]) -> Finding {
     let text = format!("{user} may not {} {}{on}{within}; needed {}", denied.join(", "), need.shown(), need.why);
     let severity = if need.optional { Severity::Amber } else { Severity::Red };
 
-    let role = format!("api-syncagent-{}", need.resource.replace('/', "-"));
+    // Nothing but what is missing, as the agent's own condition says; two roles of one name would get in each other's way.
+    let role = format!("api-syncagent-{}-{}", need.resource.replace('/', "-"), denied.join("-"));
     let name = need.name.as_ref().map(|name| format!(" --resource-name={name}")).unwrap_or_default();
     let (kind, binding, inside) = match &need.namespace {
         Some(namespace) => ("role", "rolebinding", format!(" -n {namespace}")),
         None => ("clusterrole", "clusterrolebinding", String::new()),
     };
-    // All verbs that are needed, not only the missing ones, so that the role is complete on its own.
-    let verbs = need.verbs.join(",");
-    Finding { severity, text, fix: Vec::new() }
+    let verbs = denied.join(",");
+    Finding { severity, ..Finding::red(text).id("right-missing") }
         .by(&tool, &format!("create {kind} {role}{inside} --verb={verbs} --resource={}{name}", need.shown()))
         .by(&tool, &format!("create {binding} {role}{inside} --{kind}={role} --user={user}"))
+        .runs()
 }
 
 #[cfg(test)]
@@ -96,8 +100,8 @@ mod tests {
         assert_eq!(
             found[1].fix[1..],
             [
-                "kubectl create clusterrole api-syncagent-namespaces --verb=get,list,watch,create --resource=namespaces",
-                "kubectl create clusterrolebinding api-syncagent-namespaces --clusterrole=api-syncagent-namespaces --user=agent",
+                "kubectl create clusterrole api-syncagent-namespaces-create --verb=create --resource=namespaces",
+                "kubectl create clusterrolebinding api-syncagent-namespaces-create --clusterrole=api-syncagent-namespaces-create --user=agent",
             ]
         );
     }
@@ -115,7 +119,11 @@ mod tests {
         let leases = facts(|resource| Ok(if resource == "leases" { vec!["get"] } else { Vec::new() }));
         let found = service(&leases);
         assert_eq!(found[1].severity, Amber);
-        assert!(found[1].fix[1].starts_with("kubectl create role api-syncagent-leases -n own "), "{:?}", found[1].fix);
+        assert!(
+            found[1].fix[1].starts_with("kubectl create role api-syncagent-leases-get -n own "),
+            "{:?}",
+            found[1].fix
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::Finding;
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{FETCHED, Facts};
 use crate::doctor::right::RightScope;
 
 /// How long after the middle of its time a token may be there until somebody ought to have renewed it: agents look once a minute, and try again after
@@ -20,14 +20,14 @@ pub(super) fn token(facts: &Facts) -> Vec<Finding> {
     let is_late = facts.now > token.half_time() + SLACK;
     let namespace = &facts.asked.namespace;
     let found = match &facts.asked.renewed {
-        _ if facts.now >= token.ends => Finding::red(format!("the agent's token for kcp has ended, at {until}")),
+        _ if facts.now >= token.ends => Finding::red(format!("the agent's token for kcp has ended, at {until}")).id("token-ended"),
         Some(secret) if is_late => {
             let due = when(token.half_time());
             let text = format!(
                 "the agent's token for kcp is valid until {until}, but the agent has not renewed it, which was due at {due}; its log says why, if Secret {namespace}/{secret} has no newer one"
             );
             return vec![
-                Finding::amber(text).fix(format!("{} -n {namespace} get pods    # whose log it is", facts.kubectl())),
+                Finding::amber(text).id("token-not-renewed").fix(format!("{} -n {namespace} get pods    # whose log it is", facts.kubectl())),
             ];
         }
         Some(secret) => {
@@ -44,13 +44,32 @@ pub(super) fn token(facts: &Facts) -> Vec<Finding> {
         }
         None => Finding::amber(format!(
             "the agent's token for kcp ends at {until}, and nobody is known to renew it: the agent does with --renew-kcp-token, in the chart renewKcpToken"
-        )),
+        )).id("token-ends"),
     };
     let (name, account) = (&token.name, &token.namespace);
     let hours = (token.lifetime() / 3600).max(1);
-    let command =
-        format!("create token {name} -n {account} --duration={hours}h    # to be put into the agent's kubeconfig");
-    vec![found.by(&facts.admin_tool(RightScope::Slice), &command)]
+    let command = format!("create token {name} -n {account} --duration={hours}h >token");
+    let found = found.by(&facts.admin_tool(RightScope::Slice), &command);
+    vec![found.fixes(put_in_place(facts))]
+}
+
+/// The commands that put a token into the agent's kubeconfig, wherever that is.
+fn put_in_place(facts: &Facts) -> Vec<String> {
+    let set = |file: &str| {
+        let user = format!("$(kubectl --kubeconfig {file} config view --minify -o jsonpath='{{.users[0].name}}')");
+        format!("kubectl --kubeconfig {file} config set-credentials \"{user}\" --token=\"$(cat token)\"")
+    };
+    let Some(secret) = facts.asked.login.secret() else { return vec![set(&facts.asked.kcp_kubeconfig)] };
+    let (kubectl, file) = (facts.kubectl(), FETCHED);
+    let crate::doctor::facts::SecretKey { namespace, name, key } = secret;
+    vec![
+        facts.fetch(secret),
+        set(file),
+        format!(
+            "{kubectl} -n {namespace} create secret generic {name} --from-file={key}={file} --dry-run=client -o yaml | {kubectl} apply -f -"
+        ),
+        format!("rm token {file}"),
+    ]
 }
 
 #[cfg(test)]
@@ -92,6 +111,7 @@ mod tests {
         }
         let fix = found(20_000, None).fix;
         assert!(fix[1].contains("create token agent -n default --duration=5h"), "{fix:?}");
+        assert!(fix[2].contains("config set-credentials"), "{fix:?}");
         assert_eq!(super::token(&Facts::default()), []);
     }
 }

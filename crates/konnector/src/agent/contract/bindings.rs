@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use carrick_bind_api::claims::Accepted;
 use carrick_bind_api::conditions;
 use carrick_bind_api::existing::{Existing, ExistingError};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::{
-    ApiServiceBinding, ApiServiceExport, ApiServiceExportRequest, BoundSchema, ExportedResource,
+    ApiServiceBinding, ApiServiceBindingBundle, ApiServiceExport, ApiServiceExportRequest, BoundSchema,
+    ExportedResource,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -22,9 +24,9 @@ use crate::agent::objects::{SyncMode, WantedBinding};
 use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, Withdrawal, decide};
-use crate::decide::existing;
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
 use crate::decide::unbind::BINDING_FINALIZER;
+use crate::decide::{accepted, existing};
 
 /// Objects that are not read within this time are worth a condition: every start takes a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,6 +39,7 @@ pub(super) struct SeenBinding {
     request: Option<ApiServiceExportRequest>,
     crds: BTreeMap<String, Value>,
     pub existing: Result<Existing, ExistingError>,
+    accepted: Accepted,
 }
 
 impl Session {
@@ -175,12 +178,14 @@ impl Session {
         let schemas = self.schemas(&names);
         let crds = self.context.local.crds(names).await;
         let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read."))?;
-        let existing = existing::of_binding(binding, &self.context.local.bundles_of(&self.at));
+        let bundles = self.context.local.bundles_of(&self.at);
+        let accepted = accepted::of_binding(binding, &bundles);
+        let existing = existing::of_binding(binding, &bundles);
         let existing = existing.and_then(|existing| match &self.context.local.export {
             Some(_) if existing.makes_objects() => Err(ExistingError::ManyConsumers(existing.to_string())),
             _ => Ok(existing),
         });
-        Ok(SeenBinding { pin, export, schemas, request, crds, existing })
+        Ok(SeenBinding { pin, export, schemas, request, crds, existing, accepted })
     }
 
     /// Those of these BoundSchemas that exist. Others are not read: schemas are large, and a contract may have hundreds.
@@ -219,6 +224,7 @@ impl Session {
             },
             heartbeat: self.heartbeat.as_ref(),
             existing: &seen.existing,
+            accepted: &seen.accepted,
             objects: told.map(|told| ObjectsView {
                 read: match &told.informers_synced {
                     Ok(()) => Some(Ok(())),
@@ -304,7 +310,8 @@ impl Session {
             return Outcome::default();
         }
         let bindings = self.context.local.bindings.all::<ApiServiceBinding>();
-        match export.claim(&self.context.writer, &bindings).await {
+        let bundles = self.context.local.bundles.all::<ApiServiceBindingBundle>();
+        match export.claim(&self.context.writer, &bindings, &bundles).await {
             Ok(()) => Outcome::default(),
             Err(problem) => {
                 tracing::warn!(problem, "The claims of the APIExport cannot be written, trying again.");

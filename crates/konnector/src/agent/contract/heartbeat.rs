@@ -17,12 +17,39 @@ use crate::agent::{kubeconfig, resources};
 use crate::decide::Seen;
 use crate::decide::contract::{ContractView, decide};
 
-/// So many statuses may be written in a minute; more only happens if somebody else writes the same object all the time, and then one every so often.
+/// So often the same status may be written in a minute; more only happens if somebody else writes the same object all the time, and then one every
+/// so often.
 const BURST: usize = 6;
 const MINUTE: Duration = Duration::from_mins(1);
 const CALM: Duration = Duration::from_secs(10);
 /// After a conflict a watch event comes; if not, look again.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
+
+/// What the last statuses of a ClusterBinding said. Whoever has news may write it; whoever writes the same again and again is in a fight.
+#[derive(Default)]
+pub(super) struct StatusWrites(Vec<(Instant, ClusterBindingStatus)>);
+
+impl StatusWrites {
+    fn note(&mut self, status: &ClusterBindingStatus) {
+        self.0.retain(|(at, _)| at.elapsed() < MINUTE);
+        self.0.push((Instant::now(), without_times(status)));
+    }
+
+    /// Whether this status was written so often of late that somebody else must be undoing it.
+    fn is_fight(&self, status: &ClusterBindingStatus) -> bool {
+        let status = without_times(status);
+        self.0.iter().filter(|(at, written)| at.elapsed() < MINUTE && *written == status).count() >= BURST
+    }
+}
+
+fn without_times(status: &ClusterBindingStatus) -> ClusterBindingStatus {
+    let mut status = status.clone();
+    status.last_heartbeat_time.clear();
+    for condition in &mut status.conditions {
+        condition.last_transition_time.clear();
+    }
+    status
+}
 
 /// What is known of the contract after a look at its ClusterBinding.
 pub(super) struct ContractState {
@@ -102,7 +129,11 @@ impl Session {
         }
         let result = match plan.status {
             None => Some(Ok(())),
-            Some(status) if self.is_fighting(binding, &status) => {
+            // Heartbeats go out all the same.
+            Some(status)
+                if binding.status.last_heartbeat_time == status.last_heartbeat_time
+                    && self.status_writes.is_fight(&status) =>
+            {
                 outcome.add(Outcome::after(CALM));
                 None
             }
@@ -127,7 +158,7 @@ impl Session {
     ) -> Option<Result<(), BindingProblem>> {
         let mut new = binding.clone();
         new.status = status;
-        self.status_writes.push(Instant::now());
+        self.status_writes.note(&new.status);
         // Before it is sent: it may come back by the watch before the answer does.
         self.context.sent_heartbeat(&binding.metadata.uid, &new.status);
         match self.writer.status(&new).await {
@@ -143,12 +174,6 @@ impl Session {
         }
     }
 
-    /// Whether somebody else writes the same status all the time. Heartbeats go out all the same.
-    fn is_fighting(&mut self, binding: &ClusterBinding, status: &ClusterBindingStatus) -> bool {
-        self.status_writes.retain(|at| at.elapsed() < MINUTE);
-        binding.status.last_heartbeat_time == status.last_heartbeat_time && self.status_writes.len() >= BURST
-    }
-
     fn warn_of_identity(&mut self, contract: &Contract) {
         let own = self.context.cluster_uid.as_deref();
         if own.is_some_and(|own| contract.is_of_another_cluster(own)) && self.said.insert("identity".to_owned()) {
@@ -159,5 +184,36 @@ impl Session {
                 "The contract was made for an identity that is the uid of another cluster."
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_bind_api::conditions::Condition;
+
+    use super::*;
+
+    fn saying(message: &str) -> ClusterBindingStatus {
+        let mut status = ClusterBindingStatus::default();
+        let mut condition = Condition::default();
+        message.clone_into(&mut condition.message);
+        status.conditions.push(condition);
+        status
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_news_is_in_no_fight() {
+        let mut writes = StatusWrites::default();
+        for number in 0..2 * BURST {
+            writes.note(&saying(&number.to_string()));
+        }
+        assert!(!writes.is_fight(&saying("0")), "each was written once");
+        for _ in 0..BURST {
+            assert!(!writes.is_fight(&saying("same")));
+            writes.note(&saying("same"));
+        }
+        assert!(writes.is_fight(&saying("same")) && !writes.is_fight(&saying("news")));
+        tokio::time::advance(MINUTE).await;
+        assert!(!writes.is_fight(&saying("same")), "that was long ago");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carrick_bind_api::claims::Accepted;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::secret::SecretError;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
@@ -37,6 +38,8 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
             changed: None,
             heartbeat: None,
             existing: &existing,
+            // Nothing is known of its claims.
+            accepted: &Accepted::All,
             objects: None,
             released: false,
             refused: &refused,

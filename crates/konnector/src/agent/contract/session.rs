@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::heartbeat::StatusWrites;
 use super::pace::{Outcome, Pace};
 use super::provider::Provider;
 use crate::agent::context::Context;
@@ -47,8 +48,8 @@ pub(super) struct Session {
     pub unread: BTreeMap<String, Instant>,
     /// What was said once and need not be said again.
     pub said: BTreeSet<String>,
-    /// When the last statuses of the ClusterBinding were written, see `heartbeat`.
-    pub status_writes: Vec<Instant>,
+    /// What was written to the status of the ClusterBinding of late.
+    pub status_writes: StatusWrites,
     /// How the last heartbeat went.
     pub heartbeat: Option<Result<(), BindingProblem>>,
     sync: JoinHandle<()>,
@@ -86,7 +87,7 @@ impl Session {
             refused: BTreeMap::new(),
             unread: BTreeMap::new(),
             said: BTreeSet::new(),
-            status_writes: Vec::new(),
+            status_writes: StatusWrites::default(),
             heartbeat: None,
             context,
             at,
@@ -150,10 +151,11 @@ impl Session {
 
     /// Tells the sync what is wanted, if that has changed.
     pub fn tell_sync(&self) {
+        let guarded = self.context.guarded();
         self.tell.send_if_modified(|before| {
-            let changed = before.bindings != self.wanted;
+            let changed = before.bindings != self.wanted || before.guarded != guarded;
             if changed {
-                *before = Arc::new(Wanted { bindings: self.wanted.clone() });
+                *before = Arc::new(Wanted { bindings: self.wanted.clone(), guarded });
             }
             changed
         });

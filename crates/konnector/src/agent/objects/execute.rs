@@ -9,7 +9,7 @@ use carrick_bind_api::existing::ADOPTED_ANNOTATION;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::Error;
-use carrick_execute::{Advice, Agent, Executor, Observer, StepError, resource};
+use carrick_execute::{Advice, Agent, Executor, Observer, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
 use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vocabulary};
 use parking_lot::Mutex;
@@ -60,6 +60,7 @@ impl Writing<'_> {
             namespaces: &self.hub.made,
             agent,
             objects: HashMap::new(),
+            rebased: HashMap::new(),
         };
         // What goes is told by a watch; all else is known already, and may make another step possible.
         let waits = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
@@ -116,7 +117,7 @@ impl Writing<'_> {
                 self.hub.wrote(self.watch(at.side.role), &found);
                 Ok(false)
             }
-            Err(error) if names(&error, &at.name) => Ok(true),
+            Err(error) if error.is_missing(&at.name) => Ok(true),
             Err(error) => Err(Trouble::request(&error)),
         }
     }
@@ -124,14 +125,8 @@ impl Writing<'_> {
 
 /// Whether a server refuses an apply because its schema does not have all fields. There is no reason for that, only words.
 fn is_unknown_field(error: &StepError) -> bool {
-    let StepError::Write { verb: "apply", source, .. } = error else { return false };
+    let StepError::Write { verb: Verb::Apply, source, .. } = error else { return false };
     source.status().is_some_and(|status| status.message.contains("field not declared in schema"))
-}
-
-/// Whether a server says about this very object that it does not exist.
-pub(super) fn names(error: &Error, name: &str) -> bool {
-    let details = error.status().and_then(|status| status.details.as_ref());
-    error.is_not_found() && details.is_some_and(|details| details.name == name)
 }
 
 /// What the executor has to know of us.
@@ -202,11 +197,11 @@ impl Agent for ObjectAgent<'_> {
                     && !hub.is_derived(&found, self.writing.source().as_ref()) =>
             {
                 hub.wrote(self.writing.watch(Role::Provider), &found);
-                Err(StepError::CopyLeft(at.to_string()))
+                Err(StepError::CopyLeft(at.clone()))
             }
             Ok(_) => Ok(()),
-            Err(error) if names(&error, &at.name) => Ok(()),
-            Err(source) => Err(StepError::Write { verb: "get", at: at.to_string(), source }),
+            Err(error) if error.is_missing(&at.name) => Ok(()),
+            Err(source) => Err(StepError::Write { verb: Verb::Get, at: at.into(), source }),
         }
     }
 

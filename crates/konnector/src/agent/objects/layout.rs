@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use carrick_bind_api::claims::{Claim, NamedObjects};
+use carrick_bind_api::claims::{Claim, Guarded, NamedObjects, SelectedBy};
 use carrick_bind_api::existing::Existing;
 use carrick_bind_api::kinds::{API_SERVICE_NAMESPACE, GROUP, VERSION};
 use carrick_bind_api::mapping::{KeyMapping, ObjectKey, ProviderWatch, ServiceNamespaces};
@@ -96,10 +96,15 @@ pub(super) struct BoundClaim {
 }
 
 impl BoundClaim {
-    /// Whether an object is claimed that has this key on the consumer, in the workspace that the share stands for.
-    pub fn selects(&self, share: &str, key: &ObjectKey, object: &Value) -> bool {
+    /// Whether an object is claimed that has this key on the consumer, in the workspace that the share stands for, and by what.
+    pub fn selects(&self, share: &str, key: &ObjectKey, object: &Value) -> Option<SelectedBy> {
         let (named, nothing) = (self.named.lock(), NamedObjects::default());
-        self.claim.selects_as(key, object, named.get(share).unwrap_or(&nothing)).is_some()
+        self.claim.selects_as(key, object, named.get(share).unwrap_or(&nothing))
+    }
+
+    /// Whether an object of the consumer names this key together with its namespace.
+    pub fn names(&self, share: &str, key: &ObjectKey) -> bool {
+        self.named.lock().get(share).is_some_and(|named| named.contains_exactly(key))
     }
 }
 
@@ -238,12 +243,14 @@ pub(super) struct Layout {
     pub exports: BTreeMap<String, String>,
     /// The bindings, and what becomes of them.
     pub bindings: BTreeMap<String, SyncMode>,
+    /// What goes to no provider.
+    pub guarded: Guarded,
 }
 
 impl Layout {
     /// The layout of what is wanted.
     pub fn new(wanted: &Wanted) -> Self {
-        let mut layout = Self::default();
+        let mut layout = Self { guarded: wanted.guarded.clone(), ..Self::default() };
         for (name, binding) in &wanted.bindings {
             layout.bindings.insert(name.clone(), binding.mode);
             if binding.mode == SyncMode::Keep && !binding.export_uid.is_empty() {

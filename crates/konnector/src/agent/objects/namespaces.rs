@@ -9,7 +9,6 @@ use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, DeleteOptions, Error, Object};
 use serde_json::{Value, json};
 
-use super::execute::names;
 use super::hub::Hub;
 use super::layout::{Layout, consumer_namespaces, service_namespaces};
 use super::outcome::{Outcome, Trouble};
@@ -32,7 +31,8 @@ impl Hub {
         let here = self.synced(&consumer_namespaces()).map(|watched| metadata(&watched.store.objects()));
         let seen = here.as_ref().map_or_else(|| Seen::Unknown("not listed yet".to_owned()), Seen::Present);
         let needed = self.needed(layout);
-        let plan = decide(&NamespacesView { assigned: &assigned, here: seen, needed: &needed });
+        let plan =
+            decide(&NamespacesView { assigned: &assigned, here: seen, needed: &needed, contract: &self.contract });
         *self.refused.lock() = plan.refused;
         self.tell();
         let (ours, theirs) = (service_namespaces(&self.contract), consumer_namespaces());
@@ -49,7 +49,7 @@ impl Hub {
             // The provider deletes its namespace then, and all copies in it.
             let path = theirs.resource.object_path(None, &name, None);
             match consumer.raw_get(&path).await {
-                Err(error) if names(&error, &name) => {}
+                Err(error) if error.is_missing(&name) => {}
                 Err(error) => return Err(Trouble::request(&error)),
                 Ok(_) => continue,
             }

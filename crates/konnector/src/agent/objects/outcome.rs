@@ -1,7 +1,7 @@
 //! How a piece of work ends.
 
 use carrick_client::Error;
-use carrick_execute::StepError;
+use carrick_execute::{StepError, Verb};
 
 /// How a piece of work ends, if it does not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl From<StepError> for Trouble {
     fn from(error: StepError) -> Self {
         // What is gone by now is told by a watch.
         let is_gone =
-            matches!(&error, StepError::Write { verb, source, .. } if *verb != "create" && source.is_not_found());
+            matches!(&error, StepError::Write { verb, source, .. } if *verb != Verb::Create && source.is_not_found());
         if error.is_race() || is_gone {
             return Self::Race;
         }

@@ -125,6 +125,7 @@ async fn follow(hub: &Hub, watched: &Watched, part: &Arc<str>, client: &Client) 
                 }
                 hub.tell();
             }
+            Some(Event::WentBack { .. }) => watched.store.went_back(part),
             Some(Event::Recovered) => {
                 watched.store.recover(part);
                 hub.tell();

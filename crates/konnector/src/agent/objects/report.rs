@@ -18,6 +18,8 @@ use super::wanted::{Told, ToldBinding};
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{SyncMode, WORDS};
 
+/// What helps against a right that is missing here.
+const GRANT: &str = "; whoever administers this cluster grants it with: konnector roles | kubectl apply -f -";
 /// How many objects are named.
 const MOST: usize = 10;
 /// News come in crowds: what happens within this time is told at once.
@@ -74,7 +76,10 @@ impl Hub {
             let store = self.watched(id);
             let outage = store.as_ref().and_then(|watched| watched.store.outage());
             match (outage, store.is_some_and(|watched| watched.store.is_synced())) {
-                (Some(outage), _) => return Err(format!("{id} cannot be watched: {}", outage.words)),
+                (Some(outage), _) => {
+                    let cure = if outage.forbidden && id.role == Role::Consumer { GRANT } else { "" };
+                    return Err(format!("{id} cannot be watched: {}{cure}", outage.words));
+                }
                 (None, false) => return Err(format!("{id} are not listed yet")),
                 (None, true) => {}
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carrick_bind_api::claims::NamedObject;
+use carrick_bind_api::copies::came_from_provider;
 use carrick_bind_api::mapping::{ObjectKey, ServiceNamespaces};
 use carrick_client::Object;
 use carrick_multicluster::{ClusterName, Priority, Reason};
@@ -30,11 +31,16 @@ impl Hub {
             for api in layout.apis.values().filter(|api| api.existing.makes_objects()) {
                 self.look_at_api(api, &assigned, is_meant);
             }
+            self.look_at_refused(is_meant);
             return self.look_at_namespaces();
         }
         for api in layout.apis.values().filter(|api| api.consumer == *id || api.is_told_by(id)) {
             for key in keys {
                 self.told_object(api, id, key, &assigned);
+            }
+            if api.consumer == *id {
+                // What the provider has may be waiting for somebody to use its API here.
+                self.look_at_refused(|claimed| keys.iter().any(|key| key.namespace == claimed.namespace));
             }
             // The last object of a namespace that is gone has held it on the provider.
             if api.consumer == *id && keys.iter().any(|key| self.has_lost_namespace(key)) {
@@ -72,12 +78,25 @@ impl Hub {
         }
         for kind in layout.claimed.values() {
             let refers = || kind.references().any(|reference| reference == id);
-            if everything || kind.consumer == *id || kind.is_told_by(id) || refers() {
+            let uses = || {
+                let mut apis = layout.apis.values().filter(|api| api.consumer == *id);
+                *id == consumer_namespaces() || apis.any(|api| kind.claims.iter().any(|it| it.binding == api.binding))
+            };
+            if everything || kind.consumer == *id || kind.is_told_by(id) || refers() || uses() {
                 self.look_at_claimed(kind, &assigned, is_meant);
             }
         }
         self.look_at_namespaces();
         self.tell();
+    }
+
+    /// Looks again at claimed objects that something stands in the way of.
+    fn look_at_refused(&self, is_meant: impl Fn(&ObjectKey) -> bool) {
+        for key in self.problems().into_keys() {
+            if matches!(&key.item, Item::Claimed(object) if is_meant(object)) {
+                self.queue.add(key);
+            }
+        }
     }
 
     /// Whether the consumer's namespace of an object is not there any more.
@@ -124,7 +143,8 @@ impl Hub {
                 // What is read under the lock cannot be older than what was noted before.
                 let mut named = claim.named.lock();
                 let object = watched.store.get(key);
-                let value = object.as_ref().map(Object::value);
+                // What the provider has written itself names nothing of the consumer's.
+                let value = object.as_ref().map(Object::value).filter(|value| !came_from_provider(value));
                 let named = named.entry(self.share(key).to_owned()).or_default();
                 let cluster = object.map(|object| object.cluster.to_string());
                 let news = named.update(place, reference, key, value.as_ref());
@@ -210,8 +230,11 @@ impl Hub {
         assigned: &Arc<ServiceNamespaces>,
     ) {
         for (lane, kind) in &layout.claimed {
-            if before.claimed.get(lane).is_none_or(|known| !Arc::ptr_eq(known, kind)) {
+            let is_same = before.claimed.get(lane).is_some_and(|known| Arc::ptr_eq(known, kind));
+            if !is_same {
                 self.read_references(kind, assigned);
+            }
+            if !is_same || before.guarded != layout.guarded {
                 self.look_at_claimed(kind, assigned, |_| true);
             }
         }

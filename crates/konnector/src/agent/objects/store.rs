@@ -41,8 +41,10 @@ struct Part {
 struct Entry {
     object: Object,
     is_bare: bool,
-    /// The part that has told it last; an empty name if we have written it ourselves.
+    /// The part that has told it last; an empty name if we have written it ourselves and no part has told it before.
     part: Arc<str>,
+    /// Whether its version is of an earlier life of the server, so that it cannot be compared.
+    past: bool,
 }
 
 /// Why a watch does not work.
@@ -52,6 +54,8 @@ pub(super) struct Outage {
     pub words: String,
     /// Whether the server does not serve this kind at all.
     pub not_served: bool,
+    /// Whether the server does not let us.
+    pub forbidden: bool,
 }
 
 impl Store {
@@ -114,6 +118,12 @@ impl Store {
         self.state.read().objects.values().map(|entry| entry.object.clone()).collect()
     }
 
+    /// Whether there is an object like this in a namespace.
+    pub fn any_in(&self, namespace: &str, is: impl Fn(&Object) -> bool) -> bool {
+        let state = self.state.read();
+        state.objects.iter().any(|(key, entry)| key.namespace.as_deref() == Some(namespace) && is(&entry.object))
+    }
+
     /// Whether an object with this uid is there.
     pub fn has_uid(&self, uid: &str) -> bool {
         self.state.read().objects.values().any(|entry| &*entry.object.uid == uid)
@@ -132,7 +142,8 @@ impl Store {
 
     /// The watch does not work.
     pub fn fail(&self, part: &Arc<str>, error: &Error) {
-        let outage = Outage { words: error.to_string(), not_served: error.is_not_found() };
+        let outage =
+            Outage { words: error.to_string(), not_served: error.is_not_found(), forbidden: error.is_forbidden() };
         self.state.write().parts.entry(Arc::clone(part)).or_default().failing = Some(outage);
     }
 
@@ -152,7 +163,7 @@ impl Store {
             // What another part has told of this object was before it moved here.
             let known = before.remove(&key).or_else(|| state.objects.remove(&key));
             let newest = match known {
-                Some(known) if known.covers(&told) => Entry { part: Arc::clone(part), ..known },
+                Some(known) if known.covers(part, &told) => Entry { part: Arc::clone(part), ..known },
                 _ => {
                     changed.push(key.clone());
                     self.entry(part, &told)
@@ -172,6 +183,15 @@ impl Store {
         changed
     }
 
+    /// The server of a part has gone back in time: versions that are known from it say nothing about those that come, and what was
+    /// gone may be there again.
+    pub fn went_back(&self, part: &str) {
+        let mut state = self.state.write();
+        state.gone.clear();
+        let known = state.objects.values_mut().filter(|entry| *entry.part == *part || entry.part.is_empty());
+        known.for_each(|entry| entry.past = true);
+    }
+
     /// What follows from the list of a part is known: decisions may rest on it. Returns whether that is new.
     pub fn mark_synced(&self, part: &Arc<str>) -> bool {
         let mut state = self.state.write();
@@ -183,20 +203,25 @@ impl Store {
     pub fn put(&self, part: &Arc<str>, told: &Told) -> bool {
         let key = self.key_of(&told.object);
         let mut state = self.state.write();
+        // What we write stays with the part that has told it.
+        let part = match state.objects.get(&key) {
+            Some(known) if part.is_empty() => Arc::clone(&known.part),
+            _ => Arc::clone(part),
+        };
         if let Some(known) = state.objects.get_mut(&key)
-            && known.covers(told)
+            && known.covers(&part, told)
         {
             if !part.is_empty() {
-                known.part = Arc::clone(part);
+                known.part = part;
             }
             return false;
         }
-        state.objects.insert(key, self.entry(part, told));
+        state.objects.insert(key, self.entry(&part, told));
         true
     }
 
     fn entry(&self, part: &Arc<str>, told: &Told) -> Entry {
-        Entry { object: self.packer.pack(&told.object), is_bare: told.is_bare, part: Arc::clone(part) }
+        Entry { object: self.packer.pack(&told.object), is_bare: told.is_bare, part: Arc::clone(part), past: false }
     }
 
     /// An object is gone. Returns whether that was not known.
@@ -229,8 +254,13 @@ pub(super) struct Told {
 }
 
 impl Entry {
-    /// Whether nothing new is told.
-    fn covers(&self, told: &Told) -> bool {
+    /// Whether nothing new is told. Versions of different parts cannot be compared: their servers count for themselves.
+    fn covers(&self, part: &Arc<str>, told: &Told) -> bool {
+        let comparable = !self.past && (self.part == *part || self.part.is_empty());
+        comparable && self.covers_version(told)
+    }
+
+    fn covers_version(&self, told: &Told) -> bool {
         is_newer(&self.object, &told.object) || is_same(&self.object, &told.object) && (told.is_bare || !self.is_bare)
     }
 }
@@ -288,6 +318,33 @@ mod tests {
         assert!(store.remove(&object("a", "2", 11)));
         store.wrote(&value("a", "2", 10));
         assert_eq!(version(&store, "a"), None, "it is gone");
+    }
+
+    #[test]
+    fn versions_of_different_parts_are_not_compared() {
+        let (store, a, b) = (Store::default(), Arc::<str>::from("a"), Arc::<str>::from("b"));
+        assert!(store.put(&a, &told("x", "1", 1000)));
+        store.wrote(&value("x", "1", 1001));
+        assert!(!store.put(&a, &told("x", "1", 1000)), "what we wrote is newer");
+        assert!(store.put(&b, &told("x", "1", 7)), "it has moved to a server that counts for itself");
+        assert!(!store.put(&b, &told("x", "1", 6)) && store.put(&b, &told("x", "1", 8)));
+        assert_eq!(store.replace(&a, vec![told("x", "1", 1000)]).len(), 1, "and back again");
+        assert_eq!(version(&store, "x").as_deref(), Some("1000"));
+    }
+
+    #[test]
+    fn after_a_restore_the_older_objects_of_the_server_win() {
+        let store = Store::default();
+        assert!(store.put(&part(), &told("x", "1", 1000)) && store.put(&part(), &told("y", "2", 1001)));
+        assert!(store.remove(&object("y", "2", 1002)));
+        store.went_back("");
+        let mut changed = store.replace(&part(), vec![told("x", "1", 800), told("y", "2", 801)]);
+        changed.sort();
+        assert_eq!(changed, [ObjectKey::cluster("x"), ObjectKey::cluster("y")]);
+        assert_eq!(version(&store, "x").as_deref(), Some("800"));
+        store.wrote(&value("y", "2", 802));
+        assert_eq!(version(&store, "y").as_deref(), Some("802"), "it is there again");
+        assert!(!store.put(&part(), &told("x", "1", 799)), "within one life versions are compared as before");
     }
 
     #[test]

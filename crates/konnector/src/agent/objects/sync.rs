@@ -14,7 +14,7 @@ use futures::FutureExt;
 use serde_json::Value;
 
 use super::consumers::{Consumers, Place};
-use super::execute::{Writing, names};
+use super::execute::Writing;
 use super::hub::Hub;
 use super::key::{Item, WorkKey};
 use super::layout::{Api, consumer_namespaces, resource, service_namespaces};
@@ -134,6 +134,10 @@ impl Hub {
         if !is_known {
             return Ok(Outcome::Unknown);
         }
+        // It was looked up before all was known, and may have been listed in between.
+        if found.is_none() && consumer.store.get(object).is_some() {
+            return Err(Trouble::Race);
+        }
         let copy_key = match (mapped, &source) {
             (Ok(copy_key), _) => copy_key,
             (Err(_), None) => return Ok(Outcome::Settled),
@@ -183,7 +187,7 @@ impl Hub {
         let path = resource(&api.kinds.provider).object_path(Some(namespace), &at.name, None);
         match self.provider.raw_get(&path).await {
             Ok(found) => Ok(Some((at, Some(found)))),
-            Err(error) if names(&error, &at.name) => Ok(Some((at, None))),
+            Err(error) if error.is_missing(&at.name) => Ok(Some((at, None))),
             Err(error) => Err(Trouble::request(&error)),
         }
     }

@@ -7,7 +7,6 @@ use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{DeleteOptions, Error};
 use serde_json::json;
 
-use super::execute::names;
 use super::hub::Hub;
 use super::layout::{Layout, consumer_namespaces, service_namespaces};
 use super::namespaces::{shared_ownership, unless_done};
@@ -107,7 +106,7 @@ impl Hub {
         let Some(client) = workspaces.client(&cluster) else { return Ok(false) };
         let path = consumer_namespaces().resource.object_path(None, &namespace, None);
         match client.raw_get(&path).await {
-            Err(error) if names(&error, &namespace) => Ok(true),
+            Err(error) if error.is_missing(&namespace) => Ok(true),
             Err(error) => Err(Trouble::request(&error)),
             Ok(_) => Ok(false),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carrick_bind_api::claims::Guarded;
 use carrick_bind_api::existing::Existing;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 
@@ -13,6 +14,8 @@ use crate::decide::objects::SyncMode;
 pub struct Wanted {
     /// All bindings of the contract.
     pub bindings: BTreeMap<String, WantedBinding>,
+    /// What goes to no provider, whatever is claimed.
+    pub guarded: Guarded,
 }
 
 /// What one binding wants.

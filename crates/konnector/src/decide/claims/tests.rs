@@ -37,7 +37,7 @@ impl Case {
 
     fn ask(&self, model: &Model) -> Result<ObjectPlan, ClaimedProblem> {
         let [here, there] = self.selected;
-        let side = |object, selected| Side { object, selected };
+        let side = Side::new;
         decide(&ClaimedView {
             kind: &self.kind,
             contract: CONTRACT,

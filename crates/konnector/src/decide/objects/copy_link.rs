@@ -7,11 +7,9 @@ use carrick_bind_api::copies;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::{CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAME_ANNOTATION, Owner};
 use carrick_sync::content::remembered;
-use carrick_sync::memory::{Applied, BY_APPLY, StateEntry, applied_mark, read_mark, sum};
+use carrick_sync::memory::{Applied, BY_APPLY, StateEntry, sum};
 use carrick_sync::object::{annotation, set};
-use carrick_sync::{
-    AdoptionPolicy, ObjectAddress, Pair, PairError, PairProgress, Role, StatusFlow, Step, Transform, draft,
-};
+use carrick_sync::{Mark, ObjectAddress, Pair, PairError, PairProgress, Role, StatusFlow, Step, Transform, draft};
 use serde_json::{Value, json};
 
 use super::drift::{content_sum, is_altered};
@@ -88,16 +86,20 @@ impl CopyLink<'_> {
             remembered: entry.as_ref(),
             partial: false,
             copy_uid: None,
+            how: None,
+            proof: None,
             shared: false,
             vouched: false,
-            holder: self.held.then_some(HOLDER),
+            ordered: false,
+            circular: false,
+            holder: self.held.then(|| HOLDER.into()),
             // Whose the copy is was decided before.
             primary: true,
             link: None,
             subresources: &SUBRESOURCES,
             status,
             transform: self,
-            adoption: AdoptionPolicy::Refuse,
+            offered: false,
             schema: "",
             apply: true,
         }
@@ -114,13 +116,13 @@ impl CopyLink<'_> {
         let (mut steps, mut last) = (Vec::new(), Vec::new());
         let mut entry = copy.map(|_| StateEntry {
             last: Some(Applied::Sum(BY_APPLY.to_owned())),
-            next: Vec::new(),
             status: noted.status.clone(),
+            ..StateEntry::default()
         });
         let progress = match self.pair(source, copy, status, &mut entry).keep(&mut steps, &mut last) {
             Ok(progress) => progress,
             // Nothing can go wrong on the way, and whose the copy is was decided before.
-            Err(PairError::Taken(_) | PairError::Transform(_)) => PairProgress::Waiting,
+            Err(PairError::Taken(_) | PairError::Immutable(_) | PairError::Transform(_)) => PairProgress::Waiting,
         };
         if progress == PairProgress::Settled
             && let Some(copy) = copy
@@ -140,9 +142,10 @@ impl CopyLink<'_> {
             return None;
         }
         let state = remembered(&WORDS, &desired, &SUBRESOURCES);
-        let first = !annotation(copy, APPLIED_STATE).is_some_and(|mark| read_mark(mark).1);
+        let mark = annotation(copy, APPLIED_STATE);
+        let first = !mark.is_some_and(|mark| Mark::read(mark).applied);
         let mut object = state.clone();
-        set(&mut object, "annotations", APPLIED_STATE, &applied_mark(&sum(&state)));
+        set(&mut object, "annotations", APPLIED_STATE, &Mark::after(mark, sum(&state), true).to_string());
         for field in ["uid", "resourceVersion"] {
             object["metadata"][field] = copy["metadata"][field].clone();
         }

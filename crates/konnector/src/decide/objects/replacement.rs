@@ -1,6 +1,6 @@
 //! Replacements: how a copy is written where it cannot be applied.
 
-use carrick_sync::memory::read_mark;
+use carrick_sync::Mark;
 use carrick_sync::object::{annotation, set};
 use serde_json::Value;
 
@@ -21,7 +21,8 @@ pub fn replacement(copy: &Value, applied: &Value) -> Value {
         }
     }
     if let Some(mark) = annotation(applied, APPLIED_STATE) {
-        set(&mut object, "annotations", APPLIED_STATE, read_mark(mark).0);
+        let mark = Mark { applied: false, ..Mark::read(mark) };
+        set(&mut object, "annotations", APPLIED_STATE, &mark.to_string());
     }
     object
 }
@@ -36,9 +37,9 @@ mod tests {
         let copy = json!({"kind": "Widget", "spec": {"old": 1}, "status": {"phase": "Up"}, "metadata": {"name": "a", "resourceVersion": "7",
             "labels": {"theirs": "1"}, "annotations": {"kube-bind.io/applied-state": "applied-1"}}});
         let applied = json!({"kind": "Widget", "spec": {"new": 1}, "metadata": {"name": "a", "labels": {"ours": "1"},
-            "annotations": {"kube-bind.io/applied-state": "applied-2"}}});
+            "annotations": {"kube-bind.io/applied-state": "applied-2.5"}}});
         let wanted = json!({"kind": "Widget", "spec": {"new": 1}, "status": {"phase": "Up"}, "metadata": {"name": "a", "resourceVersion": "7",
-            "labels": {"theirs": "1", "ours": "1"}, "annotations": {"kube-bind.io/applied-state": "2"}}});
+            "labels": {"theirs": "1", "ours": "1"}, "annotations": {"kube-bind.io/applied-state": "2.5"}}});
         assert_eq!(replacement(&copy, &applied), wanted);
     }
 }

@@ -178,6 +178,13 @@ impl View {
         self.renew_at = Some(now + self.timing.interval / 4);
     }
 
+    /// The server has gone back in time: versions that come are not older than those that are known.
+    pub(super) fn on_went_back(&mut self) {
+        let slots = self.slots.iter_mut().map(|slot| &mut slot.version);
+        let processes = self.processes.values_mut().map(|process| &mut process.version);
+        slots.chain(processes).flatten().for_each(|version| *version = 0);
+    }
+
     /// The slot was taken in that life, with the version given.
     pub(super) fn on_taken(&mut self, slot: usize, life: u64, version: u64, now: Time) {
         self.lapse(now);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::{Client, ConnectError, Object};
-use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
-use carrick_kcp::kinds::{API_BINDING, API_EXPORT_ENDPOINT_SLICE};
+use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
+use carrick_kcp::apis::v1alpha2::ApiBinding;
+use carrick_kcp::kinds::{API_BINDING_V2, API_EXPORT_ENDPOINT_SLICE, VersionedObject};
 use futures::FutureExt;
 use futures::stream::BoxStream;
 
@@ -36,7 +37,8 @@ impl ApiExport {
             workspace,
             listing: API_EXPORT_ENDPOINT_SLICE.into(),
             name: slice.into(),
-            engaged: API_BINDING.into(),
+            engaged: API_BINDING_V2.into(),
+            newest: true,
             rules: Arc::new(|| rules(None)),
             rewrite: None,
             hook: None,
@@ -81,16 +83,18 @@ impl ApiExport {
         F: Future<Output = ()> + Send + 'static,
     {
         self.setup.hook = Some(Arc::new(move |cluster, object, stage| {
-            let binding = object.decode().unwrap_or_default();
+            let binding = read(&object).unwrap_or_default();
             hook(cluster, binding, stage).boxed()
         }));
         self
     }
 
-    /// The version in which bindings are watched; `v1alpha1`, which all releases of kcp serve, unless said otherwise.
+    /// The version in which bindings are watched; the newest that each server has, unless said otherwise. They are handed on in the newest in
+    /// any case.
     #[must_use]
     pub fn binding_version(mut self, version: &str) -> Self {
         self.setup.engaged.version = version.into();
+        self.setup.newest = false;
         self
     }
 }
@@ -101,10 +105,18 @@ impl Provider for ApiExport {
     }
 }
 
+/// A binding, in whichever version it was watched.
+fn read(binding: &Object) -> Result<ApiBinding, serde_json::Error> {
+    let object: serde_json::Value = binding.decode()?;
+    let version = object["apiVersion"].as_str().and_then(|version| version.rsplit('/').next()).unwrap_or_default();
+    let version = version.to_owned();
+    ApiBinding::from_version(&version, object)
+}
+
 /// How bindings are understood.
 pub(super) fn rules(filter: Option<Filter>) -> Rules {
     let counts = move |binding: &Object, url: &str| {
-        let Ok(decoded) = binding.decode::<ApiBinding>() else { return false };
+        let Ok(decoded) = read(binding) else { return false };
         let wanted = filter.as_ref().map_or_else(|| decoded.is_ready(), |filter| filter(&decoded));
         wanted && binds_export_of(&decoded, url)
     };
@@ -137,6 +149,6 @@ fn urls(slice: &Object) -> Vec<String> {
 
 /// What a binding serves, as a text to compare.
 fn bound(binding: &Object) -> String {
-    let binding: ApiBinding = binding.decode().unwrap_or_default();
+    let binding = read(binding).unwrap_or_default();
     serde_json::to_string(&binding.status.bound_resources).unwrap_or_default()
 }

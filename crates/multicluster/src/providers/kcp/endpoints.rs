@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, ConnectError, Error, Object, Resource};
+use carrick_kcp::apis::v1alpha2::ApiBinding;
+use carrick_kcp::kinds::VersionedObject;
 use carrick_kcp::url::in_endpoint;
 use futures::future::BoxFuture;
 use futures::stream::{AbortHandle, BoxStream, FuturesUnordered, SelectAll, abortable};
@@ -49,6 +51,8 @@ pub(super) struct Setup {
     pub(super) listing: Resource,
     pub(super) name: String,
     pub(super) engaged: Resource,
+    /// Whether these are APIBindings, in the newest version that an endpoint serves.
+    pub(super) newest: bool,
     pub(super) rules: RulesFn,
     pub(super) rewrite: Option<RewriteFn>,
     pub(super) hook: Option<HookFn>,
@@ -104,6 +108,7 @@ impl EndpointObject {
             listing: resource(kind),
             name: name.into(),
             engaged: resource(engaged),
+            newest: false,
             rules: Arc::new(|| super::apiexport::rules(None)),
             rewrite: None,
             hook: None,
@@ -181,6 +186,22 @@ impl Provider for EndpointObject {
         };
         Setup { rules: Arc::new(rules), ..self.setup.clone() }.events()
     }
+}
+
+/// How often a new endpoint is asked what it serves. kcp publishes one a moment before it serves it.
+const QUESTIONS: u32 = 20;
+
+/// APIBindings in the newest version that an endpoint serves. Of one that does not say, the watch has to find out what is wrong; it uses the
+/// version that all of them have.
+async fn newest_binding(client: &Client) -> Resource {
+    for question in 0..QUESTIONS {
+        match tokio::time::timeout(GRACE, client.served::<ApiBinding>()).await {
+            Ok(Ok(Some(kind))) => return kind.into(),
+            Ok(Ok(None)) => tokio::time::sleep(Duration::from_millis(25 << question.min(5))).await,
+            Ok(Err(_)) | Err(_) => break,
+        }
+    }
+    ApiBinding::OLDER.into()
 }
 
 /// `status.endpoints[].url`.
@@ -368,7 +389,11 @@ impl Engine {
             Told::Up(url) => {
                 let client = self.client(&url, "*")?;
                 let source = Source::Endpoint(url.clone());
-                let objects = watch(client.clone(), self.setup.engaged.clone(), WatchOptions::default());
+                let (at, kind, newest) = (client.clone(), self.setup.engaged.clone(), self.setup.newest);
+                let kind = async move { if newest { newest_binding(&at).await } else { kind } };
+                let at = client.clone();
+                let objects =
+                    futures::stream::once(kind).flat_map(move |kind| watch(at.clone(), kind, WatchOptions::default()));
                 let (objects, handle) = abortable(objects.map(move |event| (source.clone(), event)));
                 self.watches.push(objects.boxed());
                 self.endpoints.insert(url.clone(), handle);

@@ -148,7 +148,7 @@ impl Engagement {
                 events.extend(self.synced());
                 events
             }
-            Event::Failing(_) | Event::Recovered => Vec::new(),
+            Event::Failing(_) | Event::Recovered | Event::WentBack { .. } => Vec::new(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Engagement {
                 events.extend(self.synced());
                 events
             }
-            Event::Failing(_) | Event::Recovered => Vec::new(),
+            Event::Failing(_) | Event::Recovered | Event::WentBack { .. } => Vec::new(),
         }
     }
 

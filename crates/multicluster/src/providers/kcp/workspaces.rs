@@ -153,6 +153,7 @@ fn setup(workspace: Client, workspace_type: String, service: &'static str) -> Se
         listing: WORKSPACE_TYPE.into(),
         name: workspace_type,
         engaged: LOGICAL_CLUSTER.into(),
+        newest: false,
         rules: Arc::new(move || rules(service)),
         rewrite: None,
         hook: None,

@@ -122,3 +122,44 @@ async fn a_provider_is_let_in_and_out_as_its_export_is_bound_and_unbound() {
         assert!(world.at("root:cons").resources().find("example.io", "v1", "widgets").is_none());
     }
 }
+
+/// What others have written in v1alpha2 keeps whoever writes v1alpha1 out, as in kcp 0.32.
+#[tokio::test]
+async fn what_the_older_version_cannot_express_refuses_its_writes() {
+    const OLDER: &str = "apis.kcp.io/v1alpha1/apiexports";
+    let world = World::start().await;
+    world.workspace("root", "prov").await;
+    let provider = world.at("root:prov");
+    let export = |name: &str, spec: Value| json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": name}, "spec": spec});
+    let touch = |name: &str, number: u32| {
+        let patch = json!({"metadata": {"annotations": {"example.com/n": number.to_string()}}});
+        provider.merge(OLDER, "", name, patch)
+    };
+    let claims = json!({"permissionClaims": [{"group": "", "resource": "secrets", "verbs": ["get"]}]});
+    provider.create(export("claims", claims)).unwrap();
+    let refused = touch("claims", 1).unwrap_err();
+    assert_eq!(refused.code, 422, "{refused:?}");
+    assert!(refused.message.contains(r#"either "all" or "resourceSelector" must be set"#), "{refused:?}");
+    // With the note that whoever writes v1alpha1 leaves, the claim can be expressed there, and its verbs stay.
+    let note = json!({"metadata": {"annotations": {
+        "apis.v1alpha2.kcp.io/v1alpha1-permission-claims": r#"[{"resource":"secrets","all":true}]"#}}});
+    provider.merge(EXPORTS, "", "claims", note).unwrap();
+    touch("claims", 2).unwrap();
+    let kept = provider.get(EXPORTS, "claims").unwrap();
+    assert_eq!(kept["spec"]["permissionClaims"][0]["verbs"], json!(["get"]), "{kept}");
+
+    let ordinary = |name: &str| json!({"name": name, "group": "x.io", "schema": format!("v1.{name}.x.io"), "storage": {"crd": {}}});
+    let reference = json!({"apiGroup": "cache.kcp.io", "kind": "CachedResourceEndpointSlice", "name": "a"});
+    let foreign = json!({"name": "cached", "group": "x.io", "schema": "v1.cached.x.io",
+        "storage": {"virtual": {"reference": reference, "identityHash": "abc"}}});
+    provider.create(export("virtual", json!({"resources": [foreign.clone(), ordinary("as")]}))).unwrap();
+    touch("virtual", 1).unwrap();
+    let both = json!({"spec": {"resources": [foreign.clone(), ordinary("as"), ordinary("bs")]}});
+    provider.merge(EXPORTS, "", "virtual", both).unwrap();
+    let refused = touch("virtual", 2).unwrap_err();
+    assert_eq!(refused.code, 403, "{refused:?}");
+    assert!(refused.message.ends_with("duplicate resource schema"), "{refused:?}");
+    assert!(refused.message.contains("metadata.annotations[apis.v1alpha2.kcp.io/resource-schemas]"), "{refused:?}");
+    let kept = provider.get(EXPORTS, "virtual").unwrap();
+    assert_eq!(kept["spec"]["resources"][0], foreign);
+}

@@ -10,7 +10,7 @@ use super::entry::{Catalog, CatalogEntry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{AgentDefaults, Rules};
-use crate::rules::{fields, projection, proof, schema, withdrawal};
+use crate::rules::{exposure, fields, gate, projection, proof, schema, withdrawal};
 
 /// A PublishedResource as it was read.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub(super) struct Origin {
     version: String,
     /// Annotations do not count as a generation of their own.
     withdrawal: Option<String>,
+    /// What decides which schema is exported, if one was rejected.
+    gate: Option<[Option<String>; 4]>,
 }
 
 impl Origin {
@@ -36,7 +38,7 @@ impl Origin {
     pub(super) fn of(pr: &PublishedResource, version: &str) -> Self {
         let meta = &pr.metadata;
         let (uid, generation, withdrawal) = (meta.uid.clone(), meta.generation, withdrawal::notice(pr));
-        Self { uid, generation, version: version.to_owned(), withdrawal }
+        Self { uid, generation, version: version.to_owned(), withdrawal, gate: gate::rejection(pr) }
     }
 }
 
@@ -144,11 +146,16 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
     let outline = crd.outline();
     let rules = Rules::compile(pr, &outline, &defaults.agent_name)
         .and_then(|rules| rules.admitting(pr, &projected))
-        .map(|rules| Rules { schema: schema_name.clone(), ..rules.with_defaults(pr, defaults) });
+        .map(|rules| Rules {
+            schema: schema_name.clone(),
+            rolled_back: gate::is_rolled_back(pr, &schema_name),
+            ..rules.with_defaults(pr, defaults)
+        });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
     // Only whole schemas show which fields objects can have.
     let mut doubts = fields::doubts(pr, crd);
     doubts.extend(proof::doubts(pr, crd));
+    doubts.extend(exposure::doubts(pr, crd));
     Ok(CatalogEntry {
         pr: Arc::clone(pr),
         crd: Arc::new(outline),

@@ -53,6 +53,11 @@ impl<T> WatchCache<T> {
         &self.objects
     }
 
+    /// All objects, to be changed.
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.objects.values_mut()
+    }
+
     /// One object, to be changed.
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         self.objects.get_mut(name)

@@ -25,17 +25,21 @@ pub struct Catalog {
     pub elsewhere: BTreeSet<String>,
     /// Names of other agents that work on the same export.
     pub others: BTreeSet<String>,
+    /// Names of agents that are no more, and whose part this one has.
+    pub former: BTreeSet<String>,
     /// What the installed PublishedResource CRD keeps of a status.
     pub kept: KeptStatus,
 }
 
-/// What the installed PublishedResource CRD keeps of a status; that of the original agent keeps neither.
+/// What the installed PublishedResource CRD keeps of a status; that of the original agent keeps nothing of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeptStatus {
     /// Conditions.
     pub conditions: bool,
     /// The number of objects.
     pub counts: bool,
+    /// For which exports it is served.
+    pub serving: bool,
 }
 
 impl Catalog {

@@ -76,7 +76,7 @@ impl Inputs {
             )),
             Event::Failing(error) => part.fails(&local_problem(&error)),
             Event::Recovered if self.resources.synced() => part.works(),
-            Event::Recovered => {}
+            Event::Recovered | Event::WentBack { .. } => {}
         }
     }
 
@@ -100,6 +100,11 @@ impl Inputs {
             }
             Event::Failing(error) => part.fails(&local_problem(&error)),
             Event::Recovered if self.crds.synced() => part.works(),
+            Event::WentBack { .. } => {
+                // A version or a generation may come back with another content: all are read again.
+                self.crds.values_mut().for_each(|known| known.kind = None);
+                self.made = EntryCache::default();
+            }
             Event::Recovered => {}
         }
     }
@@ -291,7 +296,8 @@ fn kept(crd: &Object) -> KeptStatus {
     let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
     let version = versions.iter().find(|version| version["name"] == VERSION).unwrap_or(&Value::Null);
     let status = &version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
-    KeptStatus { conditions: status["conditions"].is_object(), counts: status["objects"].is_object() }
+    let keeps = |field: &str| status[field].is_object();
+    KeptStatus { conditions: keeps("conditions"), counts: keeps("objects"), serving: keeps("servedFor") }
 }
 
 /// What is wrong with the service cluster, in words.

@@ -59,9 +59,9 @@ fn steps(change: &ExportChange) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
-    use carrick_kcp::apis::v1alpha1::ApiExport;
+    use carrick_kcp::apis::v1alpha2::ApiExport;
 
     use super::*;
 
@@ -74,6 +74,8 @@ mod tests {
             added_claims: Vec::new(),
             removed_claims: Vec::new(),
             narrow_claims: Vec::new(),
+            taken: BTreeMap::new(),
+            concerned: BTreeSet::new(),
             doubts: BTreeMap::new(),
         }
     }

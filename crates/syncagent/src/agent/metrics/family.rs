@@ -20,6 +20,9 @@ families! {
     /// Objects of consumers.
     SOURCE_OBJECTS = "gauge" "sync_agent_source_objects" ["publishedresource"]
         "Objects in consumers' workspaces, by PublishedResource.";
+    /// Objects whose last reconcile failed.
+    FAILING_OBJECTS = "gauge" "sync_agent_failing_objects" ["publishedresource", "reason"]
+        "Objects in consumers' workspaces that fail, wait or are refused now, by reason.";
     /// Copies without a source.
     ORPHANS = "gauge" "sync_agent_orphaned_copies" ["publishedresource"]
         "Copies on the service cluster whose source does not exist.";
@@ -77,6 +80,9 @@ families! {
     /// What requests waited.
     REQUEST_SECONDS = "counter" "sync_agent_request_seconds_total" ["method", "host"]
         "How long requests waited for the heads of their answers, together.";
+    /// Servers that went back.
+    REWINDS = "counter" "sync_agent_server_rewinds_total" ["host"]
+        "How often a server has gone back in time: restored from a backup, or replaced.";
     /// Leadership.
     LEADER = "gauge" "leader_election_master_status" ["name"]
         "Whether this process holds the lease: 1 if so, 0 if another one does.";

@@ -83,8 +83,17 @@ pub(crate) fn fix(reason: &str) -> &'static str {
         "AlreadyExists" | "Conflict" => {
             "Somebody else writes the same object. The agent tries again; if it goes on, look for a second agent."
         }
+        "Contested" => {
+            "Something deletes or changes what the agent writes, every time. Find it by the managedFields and the audit log of that server, and end it on one side."
+        }
+        "NoRoom" => {
+            "One workspace has more orders than the agent keeps in memory. Ask its owner to delete some, or raise --max-cached-bytes and the memory limit of the agent."
+        }
         "NotPlaced" => {
             "The provider does not want this order, or cannot place it for now. The consumer was told; change the order, or spec.admission or spec.limits of the PublishedResource."
+        }
+        "Held" => {
+            "kcp went back in time, and this order with it. carrick restore status shows both sides; carrick restore accept goes on with what kcp has."
         }
         "NotSelected" => "Label the order as spec.filter of the PublishedResource asks, or change that filter.",
         "Status" => {

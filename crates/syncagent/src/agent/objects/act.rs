@@ -4,6 +4,8 @@ mod agent;
 mod record;
 mod send;
 
+use serde_json::Value;
+
 use super::error::ReconcileError;
 use super::observe::Observed;
 use super::order::Order;
@@ -49,6 +51,14 @@ impl Executor {
     pub async fn tell(&self, order: &Order<'_>, why: &str) -> Result<(), ReconcileError> {
         match self {
             Self::Send => send::tell(order, why).await,
+            Self::Record(_) => Ok(()),
+        }
+    }
+
+    /// Deletes a copy that was made after its order had ended.
+    pub async fn remove_late(&self, shared: &Shared, key: &SourceKey, copy: &Value) -> Result<(), ReconcileError> {
+        match self {
+            Self::Send => send::remove_late(shared, key, copy).await,
             Self::Record(_) => Ok(()),
         }
     }

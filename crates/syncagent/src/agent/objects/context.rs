@@ -7,13 +7,14 @@ use carrick_client::Client;
 use carrick_multicluster::Pace;
 use tokio::sync::{mpsc, watch};
 
-use super::consumers::Consumers;
-use super::progress::AllOrders;
+use super::feedback::progress::AllOrders;
+use super::fleet::consumers::Consumers;
 use crate::agent::events::Recorder;
 use crate::agent::health::Health;
 use crate::agent::metrics::Metrics;
 use crate::agent::rights::Granted;
 use crate::agent::timing::Timing;
+use crate::rules::access::Budget;
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-sync";
@@ -60,6 +61,8 @@ pub(crate) struct Context {
     pub namespace: String,
     /// When objects are reconciled again although no watch reported anything.
     pub timing: Timing,
+    /// What one workspace may take.
+    pub budget: Budget,
     /// Tells consumers what happens to their objects.
     pub recorder: Recorder,
     /// How many objects are worked on at once, of all PublishedResources together.
@@ -78,6 +81,8 @@ pub(crate) struct Context {
     pub refused: mpsc::UnboundedSender<String>,
     /// Publishes which PublishedResources hold no object any more.
     pub released: watch::Sender<Released>,
+    /// Names of agents that are no more, and whose part this one has.
+    pub former: watch::Sender<Arc<BTreeSet<String>>>,
     /// What the service cluster grants.
     pub granted: watch::Receiver<Granted>,
 }

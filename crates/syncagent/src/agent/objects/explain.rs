@@ -38,21 +38,35 @@ impl Plans {
 
 /// Decides for every object once, as the agent would right now, and does nothing about it.
 pub(crate) async fn plan_all(context: Context, catalog: &Catalog, patience: Duration) -> Plans {
-    let deadline = Instant::now() + patience;
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
+    let (plans, manager) = see_all(context, catalog, patience, &stop).await;
+    if let Some(manager) = manager {
+        manager.stop().await;
+    }
+    plans
+}
+
+/// Looks at every object once, and returns what would be done and who has seen them; nobody, if what is remembered cannot be read.
+pub(super) async fn see_all(
+    context: Context,
+    catalog: &Catalog,
+    patience: Duration,
+    stop: &CancellationToken,
+) -> (Plans, Option<Manager>) {
+    let deadline = Instant::now() + patience;
     let context = Arc::new(context);
     let mut plans = Plans::default();
 
-    let states = Arc::new(States::new(context.local.clone(), &context.namespace));
+    let states = Arc::new(States::new(context.local.clone(), &context.namespace, &context.agent_name));
     let part = context.health.part("state Secrets");
-    if tokio::time::timeout_at(deadline, states.load(&part, &stop)).await.is_err() {
+    if tokio::time::timeout_at(deadline, states.load(&part, stop)).await.is_err() {
         plans.problem = Some(context.health.problems().join("; "));
-        return plans;
+        return (plans, None);
     }
     let (recorder, mut recorded) = PlanRecorder::new();
     // Whoever asks what would be done does not ask twice.
-    let mut manager = Manager::new(context, states, Executor::Record(recorder), Patience::none(), stop);
+    let mut manager = Manager::new(context, states, Executor::Record(recorder), Patience::none(), stop.clone());
     manager.adjust(catalog).await;
     loop {
         while let Ok(one) = recorded.try_recv() {
@@ -73,8 +87,7 @@ pub(crate) async fn plan_all(context: Context, catalog: &Catalog, patience: Dura
     for cluster in manager.fleets().consumers.clusters() {
         plans.workspaces.insert(cluster.name().to_string(), cluster.path().map(|path| path.to_string()));
     }
-    manager.stop().await;
-    plans
+    (plans, Some(manager))
 }
 
 /// What was not seen yet.

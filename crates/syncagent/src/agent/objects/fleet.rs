@@ -1,5 +1,7 @@
 //! The clusters on both sides: consumers' workspaces, as they come and go, and the service cluster.
 
+pub(super) mod consumers;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,15 +29,18 @@ pub(super) struct Fleets {
 impl Fleets {
     /// Follows the slice and the bindings, and logs what happens to them, until told to stop.
     pub fn start(context: &Context, stop: CancellationToken) -> Self {
-        let mut provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
-        if let Some(consumers) = context.consumers.clone() {
-            provider = provider.hooks(move |cluster, binding, stage| {
+        let (consumers, closed) = (context.consumers.clone(), context.recorder.closed());
+        closed.clear();
+        let provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
+        let provider = provider.hooks(move |cluster, binding, stage| {
+            closed.note(cluster.name().as_str(), &binding, stage);
+            if let Some(consumers) = &consumers {
                 consumers.note(cluster.name(), &binding, stage);
-                std::future::ready(())
-            });
-        }
+            }
+            std::future::ready(())
+        });
         // Their outages are reported as parts of the agent's health.
-        let consumers = Fleet::builder(provider).quiet().build();
+        let consumers = Fleet::builder(provider).quiet().cached_bytes_per_cluster(context.budget.cached_bytes).build();
         let service = Fleet::builder(Single::new(copies::SERVICE, context.local.clone())).quiet().build();
         tokio::spawn(log_events(consumers.clone(), context.health.clone(), stop));
         Self { consumers, service, nowhere: Fleet::from(Nop) }

@@ -1,17 +1,16 @@
 //! The manager: one syncer for every PublishedResource, started, stopped and given new rules as the catalog changes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::abandoned;
 use super::act::Executor;
 use super::context::Context;
+use super::deletion::{abandoned, released};
 use super::fleet::Fleets;
 use super::related::{Patience, RelatedWatches};
-use super::released;
 use super::states::States;
 use super::syncer::{Setup, Syncer};
 use crate::agent::catalog::{Catalog, CatalogEntry};
@@ -23,7 +22,7 @@ use crate::rules::{Duty, Rules};
 /// Keeps one syncer running for every PublishedResource that is published and valid, and for every kind whose objects are to be released,
 /// until told to stop.
 pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<Catalog>>, stop: CancellationToken) {
-    let states = Arc::new(States::new(context.local.clone(), &context.namespace));
+    let states = Arc::new(States::new(context.local.clone(), &context.namespace, &context.agent_name));
     let part = context.health.part("state Secrets");
     if !states.load(&part, &stop).await {
         return;
@@ -126,6 +125,7 @@ impl Manager {
 
     /// Makes the syncers what the catalog says. An old one has ended before a new one for the same kind begins.
     pub async fn adjust(&mut self, catalog: &Catalog) {
+        self.inherit(&catalog.former);
         let wanted = self.wanted(catalog);
         let fits = |name: &String, syncer: &Syncer| wanted.get(name).is_some_and(|rules| syncer.fits(rules));
         let obsolete: Vec<String> =
@@ -163,6 +163,22 @@ impl Manager {
         for (name, pr) in catalog.resources.iter().filter(|(name, _)| !self.syncers.contains_key(*name)) {
             let holds_nothing = pr.is_withdrawn() && catalog.entries.contains_key(name);
             released::note(&self.setup.context.released, name, holds_nothing);
+        }
+    }
+
+    /// Takes the part of agents that are no more. What waited for them is reconciled again.
+    fn inherit(&self, names: &BTreeSet<String>) {
+        let news = self.setup.context.former.send_if_modified(|known| {
+            let news = **known != *names;
+            if news {
+                *known = Arc::new(names.clone());
+            }
+            news
+        });
+        if news {
+            for syncer in self.syncers.values() {
+                syncer.requeue_all();
+            }
         }
     }
 

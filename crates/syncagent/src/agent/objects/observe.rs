@@ -1,27 +1,32 @@
 //! Observe: everything that matters for one order, from caches where they know and from servers where they do not.
 #![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use carrick_client::{Object, Resource};
 use carrick_kcp::kinds::LOGICAL_CLUSTER;
 use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
 use serde_json::Value;
 
+use super::copies;
 use super::error::ReconcileError;
 use super::order::Order;
+use super::quota::ranking;
 use super::reader::{RelatedRead, RelatedReader};
-use super::{copies, crowd, kinds, others};
+use super::related::users::Leaving;
+use super::related::{held, kinds};
 use crate::agent::connect::resource;
 use crate::decide::state::PrimaryState;
-use crate::decide::{Claim, Copies, ObjectAddress, Plan, PrimaryView, claim, is_held_by};
+use crate::decide::{Claim, Copies, ObjectAddress, Plan, PrimaryView, address_of_new_copy, claim};
 use crate::rules::metadata::annotation;
 use crate::rules::{Rules, Selection};
 
 /// Everything that was observed of one order.
 pub(super) struct Observed {
     /// Path of the workspace, if the rules ask for it.
-    path: Option<String>,
+    pub path: Option<String>,
     /// The namespace in kcp, if the rules filter by it.
     namespace: Option<Value>,
     /// Other sources of the same name whose copies are of the same kind.
@@ -29,6 +34,8 @@ pub(super) struct Observed {
     /// The copies; there should be one at most.
     pub copies: Vec<Value>,
     names: Vec<String>,
+    /// Other objects that carry the link of the copy.
+    clones: Vec<String>,
     /// What is remembered.
     state: PrimaryState,
     /// Objects in kcp that are held together with the order, if it is released.
@@ -36,6 +43,8 @@ pub(super) struct Observed {
     /// Related objects; nothing as long as they were not needed.
     pub related: RelatedRead,
     was_released: bool,
+    /// Names of agents that are no more.
+    former: Arc<BTreeSet<String>>,
     /// How many other objects of the workspace come first; nothing while not all of them are known.
     pub ahead: Option<usize>,
 }
@@ -48,10 +57,18 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
     let namespace = unless(deleting, namespace(order).await)?;
     let path = unless(deleting, workspace_path(order).await)?;
     let rivals = rivals(order).await?;
-    let found = own_copies(order, &rivals)?;
+    let mut found = own_copies(order, &rivals)?;
+    if deleting && !found.is_empty() && shared.no_kind.load(Ordering::Relaxed) {
+        // What the cache shows went with its kind.
+        let gone = kinds::is_gone(&shared.context.local, &rules.local).await;
+        if gone.map_err(|source| order.unreadable(rules.local.resource(), source))? {
+            found.clear();
+        }
+    }
+    let clones = set_clones_aside(order, path.as_deref(), &mut found);
     // The end of an order needs no more than metadata.
     if !deleting && rules.selects(source, namespace.as_ref()) != Selection::Out {
-        check_depth(order, &found)?;
+        check_whole(order, &found)?;
     }
     let copies: Vec<Value> = found.iter().map(|copy| copy.value()).collect();
     let mut observed = Observed {
@@ -59,28 +76,43 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
         namespace,
         rivals,
         names: copies.iter().map(full_name).collect(),
+        clones,
         copies,
         state: shared.states.get(&rules.remote, key),
         others: Vec::new(),
         related: RelatedRead::default(),
         was_released: shared.was_released(key),
+        former: shared.context.former.borrow().clone(),
         ahead: Some(0),
     };
     let selected = rules.selects(source, observed.namespace.as_ref());
-    if !observed.copies.is_empty() {
-        shared.places.leave(key);
+    if !observed.copies.is_empty() && selected != Selection::Out {
+        shared.places.settle(key);
     } else if selected == Selection::Out {
         shared.free_place(key);
-    } else if selected == Selection::In && !deleting && !is_held_by(source, &rules.agent_name) {
-        observed.ahead = crowd::ahead(order);
+    } else if selected == Selection::In && !deleting && !observed.seen(order).has_place(rules) {
+        observed.ahead = ranking::ahead(order);
+    } else if deleting {
+        shared.places.stop_waiting(key);
     }
     let released = observed.seen(order).must_release(rules);
+    // Noted before anybody is asked who else uses what it shares: of several that go at once, the last one sees that nobody is left.
+    let leaving = match (deleting, released) {
+        (true, _) => Some(Leaving::Ends),
+        (false, true) => Some(Leaving::Released),
+        (false, false) => None,
+    };
+    shared.states.leave(&rules.remote, key, leaving);
     if observed.state.partial && (deleting || released) {
         observed.read_memory(order).await?;
     }
+    if leaving.is_some() {
+        let asked = shared.ask_about_others(order.kcp(), rules, key, &observed.state).await;
+        asked.map_err(|source| order.unreadable("other orders that share its related objects", source))?;
+    }
     if released {
         let is_needed = |at: &ObjectAddress| shared.is_needed(rules, key, at);
-        let read = others::read(order.kcp(), &observed.state, key, deleting, is_needed, order.reaching()).await;
+        let read = held::read(order.kcp(), &observed.state, key, deleting, is_needed, order.reaching()).await;
         observed.others = read.map_err(|source| order.unreadable("objects that are held together with it", source))?;
     }
     Ok(observed)
@@ -103,8 +135,20 @@ impl Observed {
             related: (!self.related.is_empty()).then_some(&self.related.view),
             others: &self.others,
             released: self.was_released,
+            former: &self.former,
             ahead: self.ahead.unwrap_or_default(),
+            ended: order.source["metadata"]["uid"].as_str().is_some_and(|uid| order.shared.states.has_ended(uid)),
         }
+    }
+
+    /// What is said about other objects that carry the link of the copy.
+    pub fn notices(&self) -> Option<String> {
+        (!self.clones.is_empty()).then(|| {
+            format!(
+                "its link is also on {}, which nobody made for it and which is left alone; remove the labels syncagent.kcp.io/… there, or delete it",
+                self.clones.join(", ")
+            )
+        })
     }
 
     /// Whether related objects must be read before a plan is complete.
@@ -217,8 +261,36 @@ fn own_copies(order: &Order<'_>, rivals: &[(Arc<Rules>, Value)]) -> Result<Vec<A
     Ok(own)
 }
 
-/// Refuses objects of which only metadata could be read.
-fn check_depth(order: &Order<'_>, copies: &[Arc<Object>]) -> Result<(), ReconcileError> {
+/// Leaves out objects that carry the link of a copy and are not the copy: of several, that is where the rules place it. Once it is deleted, whatever is
+/// left is not the copy either. Returns their names.
+fn set_clones_aside(order: &Order<'_>, path: Option<&str>, found: &mut Vec<Arc<Object>>) -> Vec<String> {
+    let Order { shared, rules, key, source, .. } = order;
+    let uid = source["metadata"]["uid"].as_str().unwrap_or_default();
+    let deleted = shared.left.deleted_at(key, uid);
+    let is_known = deleted.is_some();
+    let at = match (deleted, found.len()) {
+        (None, 0 | 1) => return Vec::new(),
+        (Some(at), _) => Some(at),
+        (None, _) => address_of_new_copy(rules, key, path, source).ok(),
+    };
+    let is_at = |copy: &Object, at: &ObjectAddress| {
+        *copy.name == *at.name && *copy.namespace == *at.namespace.as_deref().unwrap_or_default()
+    };
+    let is_copy = |copy: &Arc<Object>| at.as_ref().is_some_and(|at| is_at(copy, at));
+    // Where none of them is in that place, nobody knows.
+    if !is_known && !found.iter().any(is_copy) {
+        return Vec::new();
+    }
+    let (copy, clones): (Vec<_>, Vec<_>) = found.drain(..).partition(is_copy);
+    *found = copy;
+    clones.iter().map(|clone| format!("{}/{}", clone.namespace, clone.name)).collect()
+}
+
+/// Refuses objects of which there is only metadata.
+fn check_whole(order: &Order<'_>, copies: &[Arc<Object>]) -> Result<(), ReconcileError> {
+    if let Some(bytes) = order.left_out {
+        return Err(ReconcileError::NoRoom { bytes, most: order.shared.context.budget.cached_bytes });
+    }
     if let Some(problem) = order.too_deep {
         return Err(ReconcileError::TooDeep { what: "the object".to_owned(), problem });
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::ReconcileError;
-use super::reach::Reaching;
+use super::related::withheld::Reaching;
 use super::shared::Shared;
 use crate::rules::Rules;
 use crate::rules::metadata::{SourceKey, is_deleting};
@@ -25,6 +25,8 @@ pub(super) struct Order<'a> {
     pub source: Value,
     /// How deep it nests, if that is too deep; then there is only its metadata.
     pub too_deep: Option<TooDeep>,
+    /// How many bytes it takes, if its workspace has no room for them; then there is only its metadata, too.
+    pub left_out: Option<usize>,
     /// Since when its change is known.
     pub since: Instant,
 }
@@ -32,8 +34,8 @@ pub(super) struct Order<'a> {
 impl<'a> Order<'a> {
     /// The order of an object, under the rules of this moment.
     pub fn new(shared: &'a Shared, key: &'a SourceKey, cluster: &'a Cluster, source: &Object, since: Instant) -> Self {
-        let (too_deep, source) = (source.too_deep(), source.value());
-        Self { shared, rules: shared.rules(), key, cluster, source, too_deep, since }
+        let (too_deep, left_out) = (source.too_deep(), source.left_out());
+        Self { shared, rules: shared.rules(), key, cluster, source: source.value(), too_deep, left_out, since }
     }
 
     /// The client of the consumer's workspace.

@@ -1,7 +1,7 @@
 //! ReadPass the related objects of one primary: from the caches, and from the servers where those do not know.
 
-mod ends;
 mod error;
+mod withdrawals;
 
 use std::collections::HashSet;
 
@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use error::no_kind;
 
-use super::kinds::resource;
+use super::related::kinds::resource;
 use super::related::{CacheAnswer, ClusterNamespace, Interest, PrimaryKey, Wanted};
 use super::shared::Shared;
 use crate::agent::discovery::RelatedKind;
-use crate::api::Origin;
+use crate::api::{Access, Origin};
 use crate::decide::state::PrimaryState;
 use crate::decide::{ObjectAddress, RelatedSeen, RelatedView, Role, Side};
-use crate::rules::Rules;
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 use crate::rules::related::{Gvr, NameSource, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
+use crate::rules::{Rules, access};
 
 pub(super) use error::ReadError;
 
@@ -101,6 +101,11 @@ impl RelatedReader<'_> {
         for (entry, rules) in self.rules.related.iter().enumerate() {
             let reading = ReadPass { live, rules, interests: &interests, unseen: &unseen, absent: &absent };
             match self.read_entry(entry, &reading, primaries).await {
+                Ok(found) if read.view.seen.len() + found.len() > self.rules.budget.objects => {
+                    let found = read.view.seen.len() + found.len();
+                    read.view.unknown.insert(entry);
+                    read.problems.push(self.too_many(rules, found));
+                }
                 Ok(mut found) => {
                     let name = |o: &RelatedSeen| {
                         let text = |key: &str| o.origin["metadata"][key].as_str().unwrap_or_default().to_owned();
@@ -132,61 +137,18 @@ impl RelatedReader<'_> {
         let broken = |source| ReadError::Rules { identifier: rules.identifier.clone(), source };
         let origin_kind = self.kind(reading, origin_side, &rules.source).await?;
         let destination_kind = self.kind(reading, destination_side, &rules.destination).await?;
-        let namespaces = if origin_kind.kind.namespaced || destination_kind.kind.namespaced {
-            match rules.namespaces(primaries).map_err(broken)? {
-                NameSource::Pairs(pairs) => pairs,
-                NameSource::Listed(selector) => {
-                    let namespaces = Gvr { group: String::new(), version: "v1".into(), resource: "namespaces".into() };
-                    let kind = self.kind(reading, origin_side, &namespaces).await?;
-                    let listed = self.list(reading, origin_side, &kind, "", &selector).await?;
-                    let names = listed.iter().filter_map(|namespace| namespace["metadata"]["name"].as_str());
-                    names
-                        .map(|name| Ok((name.to_owned(), rules.rewrite_namespace(name, primaries)?)))
-                        .collect::<Result<_, RelatedError>>()
-                        .map_err(broken)?
-                }
-            }
-        } else {
-            vec![(String::new(), String::new())]
-        };
+        let kinds = (&origin_kind, &destination_kind);
         let mut seen = Vec::new();
-        for (from, to) in namespaces {
+        let mut named = 0;
+        for (from, to) in self.namespaces(reading, kinds, primaries).await? {
             let from = if origin_kind.kind.namespaced { from.as_str() } else { "" };
-            let objects: Vec<(Value, String)> = match rules.names(primaries).map_err(broken)? {
-                NameSource::Pairs(pairs) => {
-                    if pairs.is_empty() {
-                        reading.lack("the primary names no object yet");
-                    }
-                    let mut objects = Vec::new();
-                    for (name, new_name) in pairs {
-                        let object = self.get(reading, origin_side, &origin_kind, from, &name).await?;
-                        if object.is_none() {
-                            reading
-                                .lack(&format!("{} does not exist", address(origin_side, &origin_kind, from, &name)));
-                        }
-                        objects.extend(object.map(|object| (object, new_name)));
-                    }
-                    objects
-                }
-                NameSource::Listed(selector) => {
-                    let listed = self.list(reading, origin_side, &origin_kind, from, &selector).await?;
-                    if listed.is_empty() {
-                        let (side, kind) = (origin_side.name, &origin_kind.kind.kind);
-                        let place = if from.is_empty() { String::new() } else { format!(" in namespace {from}") };
-                        reading.lack(&format!("no {side} {kind}{place} matches its selector"));
-                    }
-                    listed
-                        .into_iter()
-                        .map(|object| {
-                            let name = rules.rewrite_name(&object, primaries)?;
-                            Ok((object, name))
-                        })
-                        .collect::<Result<_, RelatedError>>()
-                        .map_err(broken)?
-                }
-            };
             let to = if destination_kind.kind.namespaced { to.as_str() } else { "" };
+            self.check_place(rules, from, to, primaries).map_err(broken)?;
+            let objects = self.originals(reading, &origin_kind, from, (primaries, &mut named)).await?;
             for (origin, destination_name) in objects {
+                if destination_side == SERVICE_SIDE {
+                    rules.check_name(&destination_name, &self.rules.reserved).map_err(broken)?;
+                }
                 let destination = self.get(reading, destination_side, &destination_kind, to, &destination_name).await?;
                 seen.push(RelatedSeen {
                     entry,
@@ -199,10 +161,120 @@ impl RelatedReader<'_> {
                     destination_name,
                     others: Vec::new(),
                     rival: None,
+                    ordered: false,
+                    wanted: false,
                 });
             }
         }
         Ok(seen)
+    }
+
+    /// Pairs of namespaces on the origin and the destination side.
+    async fn namespaces(
+        &self,
+        reading: &ReadPass<'_>,
+        (origin, destination): (&RelatedKind, &RelatedKind),
+        primaries: Primaries<'_>,
+    ) -> Result<Vec<(String, String)>, ReadError> {
+        let rules = reading.rules;
+        let broken = |source| ReadError::Rules { identifier: rules.identifier.clone(), source };
+        if !origin.kind.namespaced && !destination.kind.namespaced {
+            return Ok(vec![(String::new(), String::new())]);
+        }
+        let pairs = match rules.namespaces(primaries).map_err(broken)? {
+            NameSource::Pairs(pairs) => pairs,
+            NameSource::Listed(selector) => {
+                let (origin_side, _) = sides(rules.origin);
+                let namespaces = Gvr { group: String::new(), version: "v1".into(), resource: "namespaces".into() };
+                let kind = self.kind(reading, origin_side, &namespaces).await?;
+                let listed = self.list(reading, origin_side, &kind, "", &selector).await?;
+                let names = listed.iter().filter_map(|namespace| namespace["metadata"]["name"].as_str());
+                // A label is no way into a reserved namespace, but it must not keep the others from being read.
+                let open = names.filter(|name| origin_side != SERVICE_SIDE || !self.rules.reserved.refuses(name, None));
+                open.map(|name| Ok((name.to_owned(), rules.rewrite_namespace(name, primaries)?)))
+                    .collect::<Result<_, RelatedError>>()
+                    .map_err(broken)?
+            }
+        };
+        self.within_names(rules, pairs.len())?;
+        Ok(pairs)
+    }
+
+    /// Refuses namespaces of the service cluster that the entry must not lead to.
+    fn check_place(&self, rules: &Related, from: &str, to: &str, primaries: Primaries<'_>) -> Result<(), RelatedError> {
+        let there = if rules.origin == Origin::Service { from } else { to };
+        rules.check_namespace(there, &self.rules.reserved)?;
+        if rules.origin == Origin::Kcp && !access::may_place_in(rules.access, there, primaries.local) {
+            return Err(RelatedError::Elsewhere { at: rules.at().to_owned(), namespace: there.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// The originals in one namespace that the entry may carry, and the names of their copies.
+    async fn originals(
+        &self,
+        reading: &ReadPass<'_>,
+        kind: &RelatedKind,
+        from: &str,
+        (primaries, named): (Primaries<'_>, &mut usize),
+    ) -> Result<Vec<(Value, String)>, ReadError> {
+        let rules = reading.rules;
+        let (side, _) = sides(rules.origin);
+        let broken = |source| ReadError::Rules { identifier: rules.identifier.clone(), source };
+        let mut objects = Vec::new();
+        match rules.names(primaries).map_err(broken)? {
+            NameSource::Pairs(pairs) => {
+                *named += pairs.len();
+                self.within_names(rules, *named)?;
+                if pairs.is_empty() {
+                    reading.lack("the primary names no object yet");
+                }
+                for (name, new_name) in pairs {
+                    if side == SERVICE_SIDE {
+                        rules.check_name(&name, &self.rules.reserved).map_err(broken)?;
+                    }
+                    let found = self.get(reading, side, kind, from, &name).await?;
+                    match found.filter(|object| reading.carries(object, side, primaries)) {
+                        Some(object) => objects.push((object, new_name)),
+                        None => reading.lack(&reading.absence(&address(side, kind, from, &name))),
+                    }
+                }
+            }
+            NameSource::Listed(selector) => {
+                let mut listed = self.list(reading, side, kind, from, &selector).await?;
+                listed.retain(|object| reading.carries(object, side, primaries));
+                *named += listed.len();
+                self.within_names(rules, *named)?;
+                if listed.is_empty() {
+                    let (side, kind) = (side.name, &kind.kind.kind);
+                    let place = if from.is_empty() { String::new() } else { format!(" in namespace {from}") };
+                    reading.lack(&format!("no {side} {kind}{place} matches its selector"));
+                }
+                for object in listed {
+                    let name = rules.rewrite_name(&object, primaries).map_err(broken)?;
+                    objects.push((object, name));
+                }
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Refuses what one entry may not ask for, before any of it is read.
+    fn within_names(&self, rules: &Related, found: usize) -> Result<(), ReadError> {
+        let most = self.rules.budget.names;
+        if found <= most {
+            return Ok(());
+        }
+        let at = rules.at().to_owned();
+        let source = RelatedError::TooMany { at, what: "names", found, most, flag: "--max-related-names" };
+        Err(ReadError::Rules { identifier: rules.identifier.clone(), source })
+    }
+
+    fn too_many(&self, rules: &Related, found: usize) -> ReadError {
+        let (at, most) = (rules.at().to_owned(), self.rules.budget.objects);
+        let what = "related objects of one order";
+        let source = RelatedError::TooMany { at, what, found, most, flag: "--max-related-objects" };
+        ReadError::Rules { identifier: rules.identifier.clone(), source }
     }
 
     /// One object, whose changes are noticed from now on.
@@ -222,9 +294,16 @@ impl RelatedReader<'_> {
         if let (CacheAnswer::Known(object), false) = (answer, reading.live) {
             return object.as_ref().map(Object::read).transpose().map_err(|source| reading.failed(side, &gvr, source));
         }
-        let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
-        let object = object.map_err(|source| reading.failed(side, &gvr, source))?;
-        watches.learn(side, &gvr, &scope, name, object.as_ref());
+        let asked = watches.asked(side, &gvr, &scope.0);
+        let object = match self.client(side).get_served(&resource(&kind.kind), Some(namespace), name).await {
+            Err(error) if error.is_not_found() && !self.is_served(&reading.rules.identifier, side, &gvr).await? => {
+                return Err(no_kind(reading.rules, side, &gvr));
+            }
+            object => object.map_err(|source| reading.failed(side, &gvr, source))?,
+        };
+        if let Some(asked) = asked {
+            asked.learn(&scope, name, object.as_ref());
+        }
         if blind {
             reading.miss(if object.is_none() { Unseen::Appearance } else { Unseen::Changes });
         }
@@ -246,16 +325,20 @@ impl RelatedReader<'_> {
         let answer = watches.list(&self.user, side, &gvr, &scope, selector);
         let blind = answer == CacheAnswer::Blind;
         let objects = if let (CacheAnswer::Known(objects), false) = (answer, reading.live) {
+            self.within_names(reading.rules, objects.len())?;
             let objects = objects.iter().map(Object::read).collect::<Result<Vec<_>, _>>();
             objects.map_err(|source| reading.failed(side, &gvr, source))?
         } else {
-            let all = ListOptions::default();
+            let (all, asked) = (ListOptions::default(), watches.asked(side, &gvr, &scope.0));
             let all = self.client(side).list_compact(&resource(&kind.kind), Some(namespace), &all).await;
             let failed = |source| reading.failed(side, &gvr, source);
             let mut all = all.map_err(failed)?;
             all.retain(|object| selector.matches_object(&object.value()));
+            self.within_names(reading.rules, all.len())?;
             let objects = all.iter().map(Object::read).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-            watches.learn_list(side, &gvr, &scope, selector, &objects);
+            if let Some(asked) = asked {
+                asked.learn_list(&scope, selector, &objects);
+            }
             objects
         };
         for object in &objects {
@@ -273,6 +356,12 @@ impl RelatedReader<'_> {
     fn scope(&self, side: Side, namespace: &str) -> ClusterNamespace {
         let cluster = if side == KCP_SIDE { &*self.key.cluster } else { "" };
         (cluster.to_owned(), namespace.to_owned())
+    }
+
+    /// Whether a server has a resource, as it says now.
+    async fn is_served(&self, identifier: &str, side: Side, gvr: &Gvr) -> Result<bool, ReadError> {
+        let found = self.shared.related.kinds.ask(side, self.client(side), gvr).await;
+        found.map(|kind| kind.is_some()).map_err(|source| ReadError::of(identifier, side, gvr, source))
     }
 
     async fn kind(&self, reading: &ReadPass<'_>, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
@@ -301,6 +390,28 @@ impl ReadPass<'_> {
 
     fn lack(&self, what: &str) {
         self.absent.lock().push(format!("related resource {:?}: {what}", self.rules.identifier));
+    }
+
+    /// Whether the entry carries an object: it may reach it, and it is no credential of a cluster.
+    fn carries(&self, object: &Value, side: Side, primaries: Primaries<'_>) -> bool {
+        let rules = self.rules;
+        if let Some(type_) = rules.refused_type(object) {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let at = rules.at().trim_end_matches(".object");
+            self.lack(&format!(
+                "Secret {name} is of type {type_}, a credential of its cluster: it travels only if {at}.secretTypes lists that type"
+            ));
+            return false;
+        }
+        side != SERVICE_SIDE || access::denies(rules.access, object, primaries.local, rules.given).is_none()
+    }
+
+    /// What is said of an object that is not there. Whether one exists that is not to be handed out is not said.
+    fn absence(&self, at: &ObjectAddress) -> String {
+        match self.rules.access {
+            None | Some(Access::Any) => format!("{at} does not exist"),
+            Some(access) => format!("{at} does not exist, or is none that access {access:?} hands out"),
+        }
     }
 
     fn miss(&self, what: Unseen) {

@@ -6,12 +6,17 @@
 //! ```
 
 mod cache;
+pub(super) mod held;
 mod keys;
+pub(super) mod kinds;
 mod marked;
 mod patience;
+pub(super) mod primaries;
+pub(super) mod users;
 mod watches;
+pub(super) mod withheld;
 
 pub(super) use cache::CacheAnswer;
 pub(super) use keys::{ClusterNamespace, PrimaryKey};
 pub(super) use patience::Patience;
-pub(super) use watches::{Interest, RelatedWatches, Wanted, gvr_of, written};
+pub(super) use watches::{Interest, RelatedWatches, Wanted, gvr_of};

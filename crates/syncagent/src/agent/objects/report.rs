@@ -1,6 +1,6 @@
 //! How each reconcile ended: counted, logged, and reported on the PublishedResource where it failed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use super::act::Executor;
 use super::context::{CONTROLLER, ObjectsReport, Troubles};
 use super::copies;
-use super::error::ReconcileError;
-use super::failing::{Failure, Station};
+use super::deletion::losses::Losses;
+use super::error::{HELD, ReconcileError};
+use super::feedback::failing::{Failure, Station};
 use super::shared::Shared;
 use super::source::source_key;
 use crate::agent::metrics::{Outcome, reason};
@@ -44,7 +45,13 @@ pub(super) async fn follow(
     let mut due = Some(Instant::now() + PAUSE);
     let mut reports = pin!(reports);
     loop {
+        let ends = shared.losses.lock().ends();
         let pause = tokio::select! {
+            () = wait_until(ends) => {
+                shared.losses.lock().expire(Instant::now());
+                PAUSE
+            }
+            () = shared.count_again.notified() => shared.context.timing.count,
             () = wait_until(due) => {
                 due = (!first.is_over(&shared)).then(|| Instant::now() + PAUSE);
                 if due.is_none() {
@@ -124,7 +131,7 @@ fn take(
             metrics.reconciled(CONTROLLER, Outcome::Success);
             let key = source_key(&request.key());
             let healed = shared.failing.healed(&key);
-            let losses = shared.losses.lock().len();
+            let losses = shared.losses.lock().count();
             let more = std::mem::replace(lost, losses) != losses;
             return healed.is_some_and(|failure| failure.lasts) || more;
         }
@@ -133,14 +140,14 @@ fn take(
             return false;
         }
         Err(Error::Reconcile { request, error }) => {
-            let (text, word) = (error.to_string(), reason(&error).unwrap_or_else(|| error.word().to_owned()));
+            let ((text, lasts), word) = (error.told(), reason(&error).unwrap_or_else(|| error.word().to_owned()));
+            if matches!(error, ReconcileError::Throttled { .. }) {
+                // That was reported when the server asked to wait.
+                return false;
+            }
             let key = source_key(&request.key());
             let station = error.station(&shared.rules(), &key);
-            (
-                key,
-                Failure::new(station, &word, text, !error.is_transient(), jiff::Timestamp::now()),
-                error.is_forbidden(),
-            )
+            (key, Failure::new(station, &word, text, lasts, jiff::Timestamp::now()), error.is_forbidden())
         }
         Err(Error::Panic { request, .. }) => {
             let key = source_key(&request.key());
@@ -182,17 +189,27 @@ fn report_on(shared: &Shared) -> ObjectsReport {
     ObjectsReport { failing, orders: placed + homeless, failures: keys.len() }
 }
 
-fn troubles(shared: &Shared, losses: &BTreeMap<String, String>) -> Option<String> {
-    let (count, named) = shared.failing.lasting(NAMED);
+fn troubles(shared: &Shared, losses: &Losses) -> Option<String> {
+    let (count, named) = shared.failing.lasting(NAMED, HELD);
     let named: Vec<String> = named.iter().map(|(key, error)| format!("{}: {error}", shared.shown(key))).collect();
     let failing = words(count, &named);
-    let left: Vec<String> = losses.iter().take(NAMED).map(|(order, loss)| format!("{order}: {loss}")).collect();
+    let left: Vec<String> = losses.latest(NAMED).map(|(order, loss)| format!("{order}: {loss}")).collect();
     let left =
-        (!left.is_empty()).then(|| format!("{} orders left something behind: {}", losses.len(), left.join("; ")));
-    match (failing, left) {
-        (Some(failing), Some(left)) => Some(format!("{failing}. {left}")),
-        (failing, left) => failing.or(left),
-    }
+        (!left.is_empty()).then(|| format!("{} orders left something behind: {}", losses.count(), left.join("; ")));
+    let said: Vec<String> = [held(shared.failing.count(HELD)), failing, left].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join(". "))
+}
+
+/// How many orders are held because they have gone back in time, and what shows and frees them.
+fn held(count: usize) -> Option<String> {
+    let orders = match count {
+        0 => return None,
+        1 => "1 order is".to_owned(),
+        count => format!("{count} orders are"),
+    };
+    Some(format!(
+        "{orders} held, because kcp went back in time: see them with carrick restore status, and let them go on with carrick restore accept"
+    ))
 }
 
 /// How many objects fail, and the first few of them with the reason.

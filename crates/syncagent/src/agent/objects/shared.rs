@@ -1,26 +1,36 @@
 //! What everything that works on the orders of one PublishedResource shares.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use carrick_client::Object;
-use carrick_execute::Namespaces;
+use carrick_client::discovery::find_kind;
+use carrick_client::{Client, Error, Object, Resource};
+use carrick_execute::{Brake, Namespaces};
 use carrick_multicluster::{ClusterName, FleetStore};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::context::Context;
-use super::failing::{Failing, Failure, Warned};
+use super::deletion::leftovers::LeftCopies;
+use super::deletion::let_go::LetGo;
+use super::deletion::losses::Losses;
+use super::deletion::orphans::Orphans;
+use super::feedback::failing::{Failing, Failure, Warned};
+use super::feedback::refusals::Told;
 use super::fleet::Fleets;
-use super::orphans::Orphans;
-use super::places::Places;
-use super::reach::Reach;
+use super::quota::waiting::Places;
+use super::races::Races;
+use super::related::users::{Primary, SecretUses};
+use super::related::withheld::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
+use super::room::{Crowded, LargeOrders};
 use super::states::States;
-use super::uses::SecretUses;
-use crate::decide::{ObjectAddress, OtherUser, Record};
+use super::throttled::Throttled;
+use crate::decide::state::PrimaryState;
+use crate::decide::{ObjectAddress, OtherUser, Record, has_finalizer};
 use crate::rules::Rules;
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{KCP_SIDE, SourceKey};
 
 /// The caches of one PublishedResource.
 pub(super) struct Stores {
@@ -47,17 +57,39 @@ pub(super) struct Shared {
     pub reach: Reach,
     /// Who has a place and who waits for one, where the rules limit that.
     pub places: Places,
+    /// Who waits because the own workspace has no room.
+    pub crowded: Crowded,
+    /// Large orders take turns.
+    pub large: LargeOrders,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<ClusterName, String>>,
-    /// What could not be cleaned up, by order.
-    pub losses: Mutex<BTreeMap<String, String>>,
+    /// What could not be cleaned up.
+    pub losses: Mutex<Losses>,
     released: Mutex<HashSet<SourceKey>>,
     /// Copies whose sources do not exist.
     pub orphans: Arc<Orphans>,
+    /// Copies that may be left although no cache shows them.
+    pub left: LeftCopies,
+    /// Writes that something undoes again and again.
+    pub brake: Brake,
+    /// Originals that were let go for orders that end.
+    pub let_go: LetGo,
+    /// Whether the service cluster answers the watch of copies that it has no such kind.
+    pub no_kind: AtomicBool,
+    /// Orders with which somebody else was faster.
+    pub races: Races,
+    /// Orders for which a server asked to wait.
+    pub throttled: Throttled,
+    /// What orders were told that are refused.
+    pub told: Told,
+    /// What events have said about orders that fail.
+    pub reported: Told,
     /// Objects whose last reconcile failed.
     pub failing: Arc<Failing>,
     /// What consumers were warned of that will not end by itself soon.
     pub warned: Arc<Mutex<HashMap<SourceKey, Warned>>>,
+    /// Asks for another report on all orders.
+    pub count_again: Notify,
     rules: watch::Sender<Arc<Rules>>,
     requeued: mpsc::UnboundedSender<SourceKey>,
 }
@@ -83,12 +115,23 @@ impl Shared {
             namespaces: Namespaces::default(),
             reach: Reach::default(),
             places: Places::default(),
+            crowded: Crowded::default(),
+            large: LargeOrders::default(),
             paths: Mutex::default(),
             losses: Mutex::default(),
             released: Mutex::default(),
             orphans: Arc::default(),
+            left: LeftCopies::default(),
+            brake: Brake::default(),
+            let_go: LetGo::default(),
+            no_kind: AtomicBool::default(),
+            races: Races::default(),
+            throttled: Throttled::default(),
+            told: Told::default(),
+            reported: Told::default(),
             failing: Arc::default(),
             warned: Arc::default(),
+            count_again: Notify::new(),
             rules: watch::Sender::new(rules),
             requeued,
         }
@@ -101,7 +144,10 @@ impl Shared {
 
     /// Swaps the rules.
     pub fn set_rules(&self, rules: &Arc<Rules>) {
+        self.told.rules_changed();
+        self.reported.rules_changed();
         self.rules.send_replace(rules.clone());
+        self.places.rules_changed();
     }
 
     /// Reports every change of the rules.
@@ -178,15 +224,40 @@ impl Shared {
     pub fn forget(&self, key: &SourceKey) {
         self.related.forget(&self.primary_key(key));
         self.reach.forget(key);
+        self.left.forget(key);
+        self.let_go.forget(key);
+        self.races.over(key);
+        self.throttled.forget(|known| known == key);
+        self.told.over(key);
+        self.reported.over(key);
+        self.crowded.over(key);
+        self.note_released(key, false);
         self.note_warned(key, None);
         self.context.metrics.hops.forget(key);
         self.free_place(key);
     }
 
-    /// An object has no place any more. Whoever waits for one in the same workspace is reconciled.
+    /// Forgets the orders of a workspace that has left: no event will say what became of them. Should it come back, all of them are reconciled
+    /// as after a restart.
+    pub fn forget_workspace(&self, cluster: &str) {
+        let is_there = |key: &SourceKey| *key.cluster == *cluster;
+        let mut keys: HashSet<SourceKey> = self.released.lock().iter().filter(|key| is_there(key)).cloned().collect();
+        keys.extend(self.warned.lock().keys().filter(|key| is_there(key)).cloned());
+        keys.extend(self.failing.keys().into_iter().filter(is_there));
+        for key in &keys {
+            self.forget(key);
+            self.failing.healed(key);
+        }
+        self.places.forget_workspace(cluster);
+        self.throttled.forget(is_there);
+        self.told.forget(is_there);
+        self.reported.forget(is_there);
+        self.paths.lock().retain(|known, _| **known != *cluster);
+    }
+
+    /// An object has no place any more. Whoever has waited longest for one in the same workspace is reconciled.
     pub fn free_place(&self, key: &SourceKey) {
-        self.places.leave(key);
-        for waiting in self.places.waiting(&key.cluster) {
+        if let Some(waiting) = self.places.leave(key) {
             self.requeue(waiting);
         }
     }
@@ -204,6 +275,27 @@ impl Shared {
         uses.into_iter().filter_map(used).collect()
     }
 
+    /// Asks kcp about orders of kinds that nobody sees any more, where they are said to use the same originals as an order: a kind that was withdrawn
+    /// holds nothing.
+    pub async fn ask_about_others(
+        &self,
+        kcp: &Client,
+        rules: &Rules,
+        key: &SourceKey,
+        state: &PrimaryState,
+    ) -> Result<(), Error> {
+        for (_, record) in state.records().filter(|(_, record)| record.origin.side == KCP_SIDE) {
+            for (secret, primary) in self.states.users(&rules.remote, key, record) {
+                if !self.related.primaries.see(&self.fleets.consumers, &primary)
+                    && !is_held_in_kcp(kcp, &primary).await?
+                {
+                    self.states.holds_nothing(&secret);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A different original that another primary, which stays, copies to the same place.
     pub fn rival(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Option<String> {
         let rival = self.states.rival(&rules.remote, key, record)?;
@@ -212,7 +304,16 @@ impl Shared {
 
     /// Whether another primary needs an object in kcp that a primary is about to release.
     pub fn is_needed(&self, rules: &Rules, key: &SourceKey, at: &ObjectAddress) -> bool {
-        let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
+        let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None, how: None };
         self.others(rules, key, &record).iter().any(|other| other.origin)
     }
+}
+
+/// Whether kcp has an order that is held. One of a kind that is not served to the agent any more was let go before.
+async fn is_held_in_kcp(kcp: &Client, primary: &Primary) -> Result<bool, Error> {
+    let Some(kind) = find_kind(kcp, &primary.group, &primary.kind).await? else { return Ok(false) };
+    let resource = if kind.namespaced { Resource::namespaced } else { Resource::cluster_wide };
+    let resource = resource(&kind.group, &kind.preferred, &kind.kind, &kind.plural);
+    let namespace = kind.namespaced.then_some(&*primary.source.namespace);
+    Ok(kcp.get(&resource, namespace, &primary.source.name).await?.is_some_and(|order| has_finalizer(&order)))
 }

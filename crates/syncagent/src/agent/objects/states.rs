@@ -4,7 +4,7 @@
 //! in memory up to a limit. Beyond that, only checksums are kept: they are enough to see that nothing has changed, and the Secret is read
 //! again when something has.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,14 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::uses::{RelatedUses, SecretUses};
+use super::deletion::ended::EndedOrders;
+use super::related::users::{Leaving, Primary, RelatedUses, SecretUses};
 use crate::agent::health::Part;
 use crate::agent::retry::Backoff;
-use crate::api::{OBJECT_STATE, REMOTE_CLUSTER, REMOTE_KIND, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH};
+use crate::api::{
+    OBJECT_STATE, REMOTE_CLUSTER, REMOTE_KIND, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH, STATE_OF_NAME,
+    STATE_OF_NAMESPACE,
+};
 use crate::decide::state::{self, PrimaryState, kind_of_primary, secret_labels, secret_name};
 use crate::decide::{OtherUser, Record};
 use crate::rules::ApiKind;
@@ -34,12 +38,12 @@ pub(super) struct States {
     known: Mutex<KnownSecrets>,
     /// Which related objects they note.
     uses: Mutex<RelatedUses>,
-    /// Names of Secrets that may or may not exist: creating them failed, or the answer was lost.
-    doubtful: Mutex<HashSet<String>>,
     /// Records that will be written with the next write of a Secret, by its name.
     implied: Mutex<HashMap<String, Vec<(String, Record)>>>,
     /// Whether it was logged that Secrets cannot be deleted.
     said: AtomicBool,
+    /// Orders of which nothing else is left.
+    ended: EndedOrders,
 }
 
 /// Secrets by name, and by what they are about.
@@ -86,13 +90,13 @@ impl KeptSecret {
 
 impl States {
     /// Nothing is known yet.
-    pub fn new(client: Client, namespace: &str) -> Self {
+    pub fn new(client: Client, namespace: &str, agent: &str) -> Self {
         Self {
+            ended: EndedOrders::new(client.clone(), namespace, agent),
             client,
             namespace: namespace.to_owned(),
             known: Mutex::default(),
             uses: Mutex::default(),
-            doubtful: Mutex::default(),
             implied: Mutex::default(),
             said: AtomicBool::new(false),
         }
@@ -103,9 +107,13 @@ impl States {
         let (kind, options) = (secrets(), ListOptions::labels(format!("{OBJECT_STATE}=true")));
         let mut backoff = Backoff::for_servers();
         loop {
+            let reading = async {
+                self.ended.load().await?;
+                self.client.list_compact(&kind, Some(&self.namespace), &options).await
+            };
             let listed = tokio::select! {
                 () = stop.cancelled() => return false,
-                listed = self.client.list_compact(&kind, Some(&self.namespace), &options) => listed,
+                listed = reading => listed,
             };
             match listed {
                 Ok(secrets) => {
@@ -179,6 +187,10 @@ impl States {
             let secret = self.secret(kind, source, &name, None, &state);
             written = self.client.create(&secrets(), Some(&self.namespace), &secret).await;
         }
+        if written.as_ref().is_err_and(Error::is_invalid) && self.thaw(&name).await? {
+            let secret = self.secret(kind, source, &name, None, &state);
+            written = self.client.create(&secrets(), Some(&self.namespace), &secret).await;
+        }
         match written {
             Ok(secret) => {
                 self.learn(&name, Some(&secret));
@@ -190,19 +202,36 @@ impl States {
                 if error.is_conflict() || error.is_already_exists() || error.is_not_found() {
                     let current = self.client.get(&secrets(), Some(&self.namespace), &name).await?;
                     self.learn(&name, current.as_ref());
-                } else if known.is_none() {
-                    self.doubtful.lock().insert(name);
                 }
                 Err(error)
             }
         }
     }
 
-    /// Removes everything that is remembered about a primary.
-    pub async fn forget(&self, kind: &ApiKind, source: &SourceKey) -> Result<(), Error> {
+    /// Removes a Secret that somebody has made immutable, so that it can be written anew. Whether there was such a one.
+    async fn thaw(&self, name: &str) -> Result<bool, Error> {
+        let current = self.client.get(&secrets(), Some(&self.namespace), name).await?;
+        let Some(frozen) = current.filter(|secret| secret["immutable"] == true) else { return Ok(false) };
+        tracing::warn!(secret = name, "A state Secret was made immutable; it is replaced.");
+        let text = |field: &str| frozen["metadata"][field].as_str().map(str::to_owned);
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
+        let options = DeleteOptions { uid, resource_version, ..DeleteOptions::default() };
+        self.client.delete(&secrets(), Some(&self.namespace), name, &options).await?;
+        Ok(true)
+    }
+
+    /// Whether an order was carried to its end.
+    pub fn has_ended(&self, uid: &str) -> bool {
+        self.ended.contains(uid)
+    }
+
+    /// Removes everything that is remembered about a primary, but for the fact that it has ended.
+    pub async fn forget(&self, kind: &ApiKind, source: &SourceKey, uid: &str) -> Result<(), Error> {
+        self.ended.note(uid).await?;
         let name = secret_name(kind, source);
         let mut names: Vec<Arc<str>> = self.known.lock().names.get(&subject(kind, source)).cloned().unwrap_or_default();
-        if self.doubtful.lock().contains(&name) && !names.iter().any(|known| **known == *name) {
+        // One that is not known may exist all the same: the answer was lost, or it was sent by an earlier process and came late.
+        if !names.iter().any(|known| **known == *name) {
             names.push(name.as_str().into());
         }
         for name in names {
@@ -215,8 +244,14 @@ impl States {
     ///
     /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
     async fn remove(&self, name: &str) -> Result<(), Error> {
-        // Exactly the known version: somebody else may have written something since.
-        let resource_version = self.known.lock().secrets.get(name).map(|kept| kept.version.to_string());
+        // Exactly the known version: somebody else may have written something since. One that is not known is read first.
+        let mut resource_version = self.known.lock().secrets.get(name).map(|kept| kept.version.to_string());
+        if resource_version.is_none() {
+            let current = self.client.get(&secrets(), Some(&self.namespace), name).await?;
+            self.learn(name, current.as_ref());
+            let Some(current) = current else { return Ok(()) };
+            resource_version = current["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        }
         let options = DeleteOptions { resource_version, ..DeleteOptions::default() };
         match self.client.delete(&secrets(), Some(&self.namespace), name, &options).await {
             Err(error) if error.is_conflict() => {
@@ -268,6 +303,24 @@ impl States {
     /// What primaries other than this one remember about the original or the copy of a record.
     pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(SecretUses, OtherUser)> {
         self.uses.lock().others(&self.name(kind, source), &source.cluster, record)
+    }
+
+    /// Other primaries of the workspace that remember the original of a record, with the names of their Secrets.
+    pub fn users(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(String, Primary)> {
+        self.uses.lock().users(&self.name(kind, source), &source.cluster, record)
+    }
+
+    /// Notes how a primary stops using what it shares with others; nothing if it goes on.
+    pub fn leave(&self, kind: &ApiKind, source: &SourceKey, leaving: Option<Leaving>) {
+        if leaving.is_some() || !self.uses.lock().all_stay() {
+            let name = self.name(kind, source);
+            self.uses.lock().leave(&name, leaving);
+        }
+    }
+
+    /// Notes that the primary of a Secret holds nothing.
+    pub fn holds_nothing(&self, secret: &str) {
+        self.uses.lock().leave(secret, Some(Leaving::Released));
     }
 
     /// A different original that another primary copies to the same place, in words.
@@ -325,14 +378,18 @@ impl States {
         secret["metadata"]["name"] = json!(name);
         secret["metadata"]["namespace"] = json!(self.namespace);
         secret["metadata"]["labels"] = json!(secret_labels(source));
-        secret["metadata"]["annotations"][REMOTE_KIND] = json!(kind_name(kind));
+        let annotations = &mut secret["metadata"]["annotations"];
+        annotations[REMOTE_KIND] = json!(kind_name(kind));
+        annotations[STATE_OF_NAME] = json!(&*source.name);
+        if !source.namespace.is_empty() {
+            annotations[STATE_OF_NAMESPACE] = json!(&*source.namespace);
+        }
         secret["data"] = json!(data);
         secret
     }
 
     fn learn(&self, name: &str, secret: Option<&Value>) {
         self.uses.lock().set(name, secret.and_then(secret_uses));
-        self.doubtful.lock().remove(name);
         if secret.is_none() {
             self.implied.lock().remove(name);
         }
@@ -371,7 +428,9 @@ impl KnownSecrets {
         let kind = metadata["annotations"][REMOTE_KIND].as_str().map(str::to_owned);
         let kind = kind.or_else(|| kind_of_primary(&state, labels)).unwrap_or_default();
         let kind = self.kinds.get_key_value(&*kind).map_or_else(|| kind.as_str().into(), |(kind, _)| kind.clone());
-        let others = metadata["annotations"].as_object().into_iter().flatten().any(|(key, _)| key != REMOTE_KIND);
+        let own = [REMOTE_KIND, STATE_OF_NAME, STATE_OF_NAMESPACE];
+        let others =
+            metadata["annotations"].as_object().into_iter().flatten().any(|(key, _)| !own.contains(&key.as_str()));
         let extended = others || ["ownerReferences", "finalizers"].iter().any(|field| !metadata[field].is_null());
         let data = data_of(secret);
         let size: usize = data.iter().map(|(_, text)| text.len()).sum();
@@ -430,7 +489,7 @@ fn state_of(secret: &Value) -> PrimaryState {
 /// What a Secret notes about related objects. One entry alone is that of the primary and need not be read.
 fn secret_uses(secret: &Value) -> Option<SecretUses> {
     let several = secret["data"].as_object().is_some_and(|data| data.len() > 1);
-    several.then(|| SecretUses::by(&secret["metadata"]["labels"], &state_of(secret))).flatten()
+    several.then(|| SecretUses::by(&secret["metadata"], &state_of(secret))).flatten()
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use carrick_client::watch::WatchOptions;
 use carrick_client::{Object, Resource};
 use carrick_multicluster::{
-    Action, Config, Context as Reconcile, EndpointId, Informer, MultiClusterController, Request, WatchState,
+    Action, Config, Context as Reconcile, EndpointId, FleetEvent, Informer, MultiClusterController, Request,
+    WatchHealth, WatchState,
 };
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
@@ -16,15 +18,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::act::Executor;
 use super::context::{CONTROLLER, Context};
+use super::deletion::released;
 use super::error::ReconcileError;
+use super::feedback::progress::Orders;
 use super::fleet::Fleets;
-use super::kinds::resource;
-use super::progress::Orders;
 use super::related::RelatedWatches;
+use super::related::kinds::resource;
 use super::shared::{Shared, Stores};
 use super::source::{request, source_key};
 use super::states::States;
-use super::{copies, reconcile, released, report};
+use super::{copies, reconcile, report};
 use crate::agent::health::Part;
 use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
@@ -34,6 +37,8 @@ use crate::rules::{Duty, Rules};
 
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// How often an order whose workspace has no room for it is reconciled again.
+const ROOM: Duration = Duration::from_mins(1);
 /// How long running work may take to come to its end.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -114,6 +119,7 @@ impl Syncer {
         let reports = controller.run_keyed(reconcile_one, |_, error, _| again(error), reconciler);
         tasks.spawn(report::follow(shared.clone(), executor.clone(), reports));
         tasks.spawn(until(stop.clone(), released::follow(shared.clone(), sources.clone())));
+        tasks.spawn(until(stop.clone(), follow_workspaces(shared.clone(), fleets.consumers.subscribe())));
         tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, "objects", KCP_SIDE)));
         tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies.clone(), "copies", SERVICE_SIDE)));
         if let Some(spaces) = spaces {
@@ -131,7 +137,11 @@ impl Syncer {
             orphans: shared.orphans.clone(),
         };
         context.orders.add(&name, orders);
+        let failing = shared.failing.clone();
         let shown = context.metrics.show(move |page| {
+            for (reason, count) in failing.counts() {
+                page.sample(&family::FAILING_OBJECTS, &[&name, &reason], count);
+            }
             page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());
             page.sample(&family::SYNCED_OBJECTS, &[&name], copies::count(&placed, &rules_resource));
         });
@@ -159,12 +169,22 @@ impl Syncer {
         }
         self.shared.set_rules(rules);
         self.shared.related.primaries.set_rules(rules);
+        self.requeue_all();
+    }
+
+    /// Requeues every object.
+    pub fn requeue_all(&self) {
         let copies = self.shared.copies.list(copies::SERVICE);
-        let resource = rules.remote.resource();
+        let resource = self.shared.rules().remote.resource();
         let linked = copies.iter().filter_map(|copy| copies::source_of(copy, &resource));
         for key in self.keys().into_iter().chain(linked).collect::<HashSet<_>>() {
             self.shared.requeue(key);
         }
+    }
+
+    /// What everything that works on its orders shares.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// The consumers' objects that are known.
@@ -205,6 +225,16 @@ fn requests(
     keys.filter_map(move |key| std::future::ready(request(&key, remote.clone())))
 }
 
+/// Forgets the orders of workspaces that leave.
+async fn follow_workspaces(shared: Arc<Shared>, mut events: impl Stream<Item = FleetEvent> + Unpin) {
+    while let Some(event) = events.next().await {
+        if let FleetEvent::Disengage { name, .. } = event {
+            shared.forget_workspace(name.as_str());
+            shared.count_again.notify_one();
+        }
+    }
+}
+
 /// Runs a task until told to stop.
 async fn until(stop: CancellationToken, task: impl Future<Output = ()>) {
     tokio::select! {
@@ -232,7 +262,16 @@ async fn reconcile_one(
 
 /// When an object that failed is reconciled again.
 fn again(error: &ReconcileError) -> Action {
-    if matches!(error, ReconcileError::Notices(_)) { Action::await_change() } else { Action::backoff() }
+    if matches!(error, ReconcileError::NoRoom { .. }) {
+        // Other orders of this kind call it when they make room; those of other kinds do not.
+        Action::requeue(ROOM)
+    } else if matches!(error, ReconcileError::Notices(_)) || error.is_held() {
+        Action::await_change()
+    } else if let Some(pause) = error.pause() {
+        Action::requeue(pause)
+    } else {
+        Action::backoff()
+    }
 }
 
 /// Lets readiness follow the watches of one side, as long as there is somebody to serve: what is no longer published is released where it
@@ -251,7 +290,13 @@ async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &
     loop {
         changes.borrow_and_update();
         let served = rules.borrow_and_update().duty == Duty::Sync;
-        let health = if served { informer.health() } else { BTreeMap::default() };
+        let health = informer.health();
+        if side == SERVICE_SIDE {
+            let is_missing =
+                |watch: &WatchHealth| matches!(&watch.state, WatchState::Failing { error, .. } if error.is_not_found());
+            shared.no_kind.store(health.values().any(is_missing), Ordering::Relaxed);
+        }
+        let health = if served { health } else { BTreeMap::default() };
         parts.retain(|endpoint, _| health.contains_key(endpoint));
         for (endpoint, watch) in health {
             let part = parts.entry(endpoint.clone()).or_insert_with(|| part(&endpoint));

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use carrick_client::{Client, Error};
 use carrick_evolution::{Class, Definition, Report, Trial, diff};
-use carrick_kcp::apis::v1alpha1::{ApiExport, ApiResourceSchema};
+use carrick_kcp::apis::v1alpha1::ApiResourceSchema;
+use carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -143,9 +144,10 @@ impl Gate {
             return Ok(Some(named.to_owned()));
         }
         let failed = |source| GateError::Kcp(self.export_name.clone(), source);
-        let export: Option<ApiExport> = self.export.get_kcp(&self.export_name).await.map_err(failed)?;
-        let listed = export.map(|export| export.spec.latest_resource_schemas).unwrap_or_default();
-        Ok(listed.into_iter().find(|listed| same_resource(listed, computed)))
+        let export: Option<ApiExport> = self.export.get_newest(&self.export_name).await.map_err(failed)?;
+        let export = export.unwrap_or_default();
+        let mut listed = export.schemas();
+        Ok(listed.find(|listed| same_resource(listed, computed)).map(str::to_owned))
     }
 
     async fn exists<E>(&self, name: &str) -> Result<bool, GateError<E>> {

@@ -1,7 +1,9 @@
 //! Decisions, executed on a small model of both clusters.
 
 mod edges;
+mod narrowed;
 mod refusals;
+mod restored;
 
 use std::collections::BTreeMap;
 
@@ -15,8 +17,8 @@ use crate::decide::RelatedSeen;
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit;
 use crate::decide::ownership::applied;
-use crate::decide::state::Applied;
-use crate::decide::{Dependents, Event, Role, Step};
+use crate::decide::state::{Applied, CopyNote};
+use crate::decide::{Dependents, Event, NOBODY, Role, Step};
 use crate::rules::ApiKind;
 use crate::rules::crd::Crd;
 use crate::rules::metadata::{KCP_SIDE, source_of};
@@ -33,6 +35,7 @@ struct Model {
     others: Vec<(ObjectAddress, Value)>,
     released: bool,
     ahead: usize,
+    ended: bool,
     events: Vec<Event>,
     revision: u64,
     /// Which fields the agent owns, as the servers record it.
@@ -94,6 +97,8 @@ impl Model {
                 destination_status: false,
                 others: Vec::new(),
                 rival: None,
+                ordered: false,
+                wanted: false,
             })
             .into_iter()
             .collect();
@@ -109,6 +114,8 @@ impl Model {
             others: &self.others,
             released: self.released,
             ahead: self.ahead,
+            ended: self.ended,
+            former: &NOBODY,
         };
         decide(rules, seen)
     }
@@ -160,9 +167,9 @@ impl Model {
                     }
                 }
             },
-            Step::Edit { at, edits, guard, annotated } => {
+            Step::Edit { at, edits, guard } => {
                 let object = self.slot(&at).as_mut().unwrap();
-                assert!(guard.holds(object) && annotated == object["metadata"]["annotations"].is_object());
+                assert!(guard.holds(object));
                 edit::apply(&edits, object);
                 edit::apply(&edits, self.owned.entry(at.to_string()).or_insert(json!({})));
                 self.touch(&at);
@@ -191,12 +198,10 @@ impl Model {
                 self.slot(&at).as_mut().unwrap()["metadata"]["deletionTimestamp"] = "now".into();
                 self.touch(&at);
             }
-            Step::RememberNext { entry, value, only } => self.state.note_next(&entry, value, only),
-            Step::Remember { entry, value, copy, instead } => {
-                self.state.note_as(&entry, instead.map_or(Applied::Whole(value), Applied::Sum));
-                if let Some(uid) = copy.and_then(|at| self.slot(&at).clone()) {
-                    self.state.note_copy(&entry, uid["metadata"]["uid"].as_str().unwrap_or_default());
-                }
+            Step::RememberNext { entry, value } => self.state.note_next(&entry, value),
+            Step::Remember { entry, value, copy, how, instead } => {
+                let copy = copy.and_then(|at| CopyNote::of(&WORDS, self.slot(&at).as_ref()?, how));
+                self.state.note_written(&entry, instead.map_or(Applied::Whole(value), Applied::Sum), copy);
             }
             Step::Track { records } => self.state.track_all(records),
             Step::Drop { entry } => self.state.drop_entry(&entry),
@@ -503,6 +508,27 @@ fn a_finalizer_that_others_need_is_left_to_them() {
 }
 
 #[test]
+fn an_order_is_not_held_by_names_that_nobody_bears() {
+    let related = format!("somebody/related,{}", rules(json!({})).agent_name);
+    for (names, without, left) in [
+        ("somebody", rules(json!({})), false),
+        ("somebody", filtered(), false),
+        ("somebody", releasing(json!({})), false),
+        (related.as_str(), rules(json!({})), true),
+    ] {
+        // Made from the manifest of another one: we have neither a copy nor state.
+        let mut model = Model::with_source(json!({}));
+        model.source.as_mut().unwrap()["metadata"]["finalizers"] = json!([FINALIZER]);
+        model.source.as_mut().unwrap()["metadata"]["annotations"] = json!({HELD_BY: names});
+        model.delete_source();
+        model.settle(&without);
+        assert_eq!(model.source.is_some(), left, "{names}");
+        let told = model.plan(&without).notices;
+        assert_eq!(told.iter().any(|notice| notice.contains("held by somebody/related;")), left, "{told:?}");
+    }
+}
+
+#[test]
 fn a_namespace_out_of_sight_changes_nothing() {
     let by_namespace = rules(json!({"filter": {"namespace": {"matchLabels": {"include": "me"}}}}));
     let mut model = Model::with_source(json!({}));
@@ -553,6 +579,8 @@ fn several_copies_do_not_keep_an_object_from_being_released() {
         others: &[],
         released: false,
         ahead: 0,
+        ended: false,
+        former: &NOBODY,
     };
     assert_eq!(decide(&filtered(), seen).unwrap().steps.len(), 2);
 }
@@ -606,7 +634,7 @@ fn a_related_object_named_like_its_primary_has_a_memory_of_its_own() {
     model.destination =
         Some(json!({"metadata": {"name": "my-cron", "namespace": "default", "uid": "o"}, "data": {"k": "v"}}));
     model.settle(&rules);
-    assert_eq!(model.state.to_data().len(), 3, "two entries and a record");
+    assert_eq!(model.state.to_data().len(), 4, "two entries, a record, and which object the copy is");
     model.set_spec(json!({}));
     model.settle(&rules);
     assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({}), "a removed field is removed from the copy");
@@ -691,6 +719,8 @@ fn several_copies_are_an_error_that_names_them() {
         others: &[],
         released: false,
         ahead: 0,
+        ended: false,
+        former: &NOBODY,
     };
     assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
 }
@@ -778,7 +808,12 @@ proptest! {
         let [before, after] = apply.map(|apply| Rules { apply, ..rules(json!({})) });
         let mut model = Model::with_source(first);
         model.settle(&before);
-        let is_memory = |step: &Step| matches!(step, Step::Remember { .. });
+        // An edit without a change only makes sure that the copy is what the caches show.
+        let is_memory = |step: &Step| match step {
+            Step::Remember { .. } => true,
+            Step::Edit { edits, .. } => edits.is_empty(),
+            _ => false,
+        };
         prop_assert!(model.plan(&after).steps.iter().all(is_memory), "another way of writing is no reason to write");
         model.set_spec(second.clone());
         model.settle(&after);

@@ -15,17 +15,26 @@ pub(super) struct Annotation {
     pub text: String,
 }
 
-/// All annotations that the primary should have, by name. The number in a name is the position among the objects of an entry.
+/// How many bytes annotations about related objects may have together. Servers accept 256 KiB for all annotations of an object, and the
+/// consumer has some of her own.
+const BUDGET: usize = 128 << 10;
+
+/// All annotations that the primary should have, by name. The number in a name is the position among the objects of an entry. Where there
+/// are too many, the first ones are announced.
 pub(super) fn wanted(all: &[KnownRelated<'_>]) -> BTreeMap<String, Annotation> {
     let mut wanted = BTreeMap::new();
     let mut index = 0;
-    let mut last_entry = None;
+    let (mut last_entry, mut spent) = (None, 0);
     for known in all {
         index = if last_entry == Some(known.seen.entry) { index + 1 } else { 0 };
         last_entry = Some(known.seen.entry);
         if known.rules.origin == Origin::Service && !is_deleting(&known.seen.origin) {
             let name = format!("{RELATED_PREFIX}{}.{index}", known.rules.identifier);
-            wanted.insert(name, Annotation { key: known.key.clone(), text: text(known) });
+            let text = text(known);
+            spent += name.len() + text.len();
+            if spent <= BUDGET {
+                wanted.insert(name, Annotation { key: known.key.clone(), text });
+            }
         }
     }
     wanted
@@ -40,11 +49,14 @@ pub(super) fn announces(primary: &Value, known: &KnownRelated<'_>) -> bool {
 
 /// Writes one annotation, unless it exists already.
 pub(super) fn write(context: &RelatedContext<'_>, name: &str, text: &str) -> Option<Step> {
-    if annotation(context.primary, name) == Some(text) {
-        return None;
-    }
-    let patch = json!({"metadata": {"annotations": {name: text}}});
-    Some(Step::Patch { at: context.primary_at.clone(), patch })
+    write_all(context, &Map::from_iter([(name.to_owned(), json!(text))]))
+}
+
+/// Writes annotations by one write, but for those that exist already.
+pub(super) fn write_all(context: &RelatedContext<'_>, wanted: &Map<String, Value>) -> Option<Step> {
+    let lacking = wanted.iter().filter(|(name, text)| annotation(context.primary, name) != text.as_str());
+    let lacking: Map<String, Value> = lacking.map(|(name, text)| (name.clone(), text.clone())).collect();
+    (!lacking.is_empty()).then(|| annotate(context, &lacking.into()))
 }
 
 /// Removes annotations whose object no longer exists; those of entries whose objects are not known stay.
@@ -66,8 +78,16 @@ pub(super) fn remove_stale(
         })
         .map(|(name, _)| (name.clone(), Value::Null))
         .collect();
-    let patch = json!({"metadata": {"annotations": stale}});
-    (!stale.is_empty()).then(|| Step::Patch { at: context.primary_at.clone(), patch })
+    (!stale.is_empty()).then(|| annotate(context, &stale.into()))
+}
+
+/// Changes annotations of the very object that was seen, unless it has changed since: a new order of the same name has its own related
+/// objects, and an older list must not replace a newer one.
+fn annotate(context: &RelatedContext<'_>, annotations: &Value) -> Step {
+    let metadata = &context.primary["metadata"];
+    let (uid, version) = (&metadata["uid"], &metadata["resourceVersion"]);
+    let patch = json!({"metadata": {"uid": uid, "resourceVersion": version, "annotations": annotations}});
+    Step::Patch { at: context.primary_at.clone(), patch }
 }
 
 /// The identifier in the name of an annotation, if an agent wrote it.

@@ -1,14 +1,17 @@
 //! Strays: copies that carry the marks of an entry of a primary although neither the rules select them nor the state knows them. Another
-//! agent made them, or the state was lost.
+//! agent made them, or the state was lost. Labels alone say nothing: whoever makes an object from the manifest of a copy copies them, too.
 
-use carrick_sync::delete;
+use carrick_sync::acquired::is_proven;
+use carrick_sync::ownership::is_written_by;
+use carrick_sync::{Acquired, delete_unchanged, release_copy};
 use serde_json::Value;
 
+use super::claims::is_of_order;
 use super::{OtherUser, RelatedContext, RelatedSeen};
 use crate::api::CleanupPolicy;
 use crate::decide::state::PrimaryState;
 use crate::decide::{Dependents, Event, ObjectAddress, Step};
-use crate::rules::metadata::is_deleting;
+use crate::rules::metadata::{WORDS, is_deleting};
 use crate::rules::related::Related;
 
 /// A copy that carries the marks of an entry but is not known.
@@ -43,16 +46,26 @@ impl RelatedContext<'_> {
         };
         now && rules.marks_copies()
             && self.provenance(rules).is_on(&stray.object)
+            && self.is_written(stray)
+            && !is_of_order(&stray.object)
             && stray.others.is_empty()
             && is_stray(&stray.at, self.state, self.related, seen)
     }
 
-    /// Deletes a stray, and reports that on the primary. If it is already being deleted, waits for that.
+    /// Whether an agent wrote the stray, as its server records it, or took it over in this very place.
+    fn is_written(&self, stray: &Stray) -> bool {
+        is_written_by(&stray.object, WORDS.manager) || is_proven(&WORDS, &stray.object, &self.proof_of(&stray.at))
+    }
+
+    /// Deletes a stray, and reports that on the primary, or lets it go if it was there before. If it is already being deleted, waits for that.
     pub(super) fn prune(&self, stray: &Stray) -> Vec<Step> {
         if is_deleting(&stray.object) {
             return Vec::new();
         }
+        if Acquired::of(&WORDS, &stray.object).is_some_and(Acquired::is_let_go) {
+            return release_copy(&WORDS, &stray.at, &stray.object).into_iter().collect();
+        }
         let told = Step::Report { at: self.primary_at.clone(), event: Event::Pruned };
-        vec![delete(stray.at.clone(), &stray.object, Dependents::default()), told]
+        vec![delete_unchanged(stray.at.clone(), &stray.object, Dependents::default()), told]
     }
 }

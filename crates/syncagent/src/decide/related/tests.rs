@@ -1,10 +1,13 @@
 //! Decisions about related objects, executed on a small model of both clusters with several primaries.
 
 mod edges;
+mod owning;
 
 use std::collections::BTreeMap;
 
 use carrick_json::merge;
+use carrick_sync::Acquired;
+use carrick_sync::memory::{Applied, CopyNote};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -12,7 +15,7 @@ use super::*;
 use crate::api::{FINALIZER, HELD_BY, RELATED_PREFIX};
 use crate::decide::edit;
 use crate::decide::ownership::applied;
-use crate::decide::{Copies, Dependents, Event, PrimaryView, decide, has_finalizer};
+use crate::decide::{Copies, Dependents, Event, NOBODY, PrimaryView, decide, has_finalizer};
 use crate::rules::Rules;
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE};
 use crate::rules::related::{Gvr, NameSource, Primaries};
@@ -33,6 +36,8 @@ struct World {
     owned: BTreeMap<String, Value>,
     /// Whether the kinds of copies have a status subresource.
     status: bool,
+    /// Whether originals are orders themselves, with copies in the same place.
+    ordered: bool,
 }
 
 fn rules(related: Value) -> Rules {
@@ -102,6 +107,15 @@ impl World {
 
     fn is_held(&self, secret: &str) -> bool {
         self.get("kcp", "Secret", secret).unwrap()["metadata"]["finalizers"] == json!([FINALIZER])
+    }
+
+    /// What a server records when the agent writes content.
+    fn written(&mut self, name: &str) {
+        let entry = json!({"manager": "api-syncagent", "operation": "Update", "fieldsV1": {"f:data": {}}});
+        if let Some(object) = self.objects.get_mut(name) {
+            object["metadata"]["managedFields"] = json!([entry]);
+        }
+        self.touch(name);
     }
 
     fn touch(&mut self, name: &str) {
@@ -176,6 +190,8 @@ impl World {
                     destination_name: destination,
                     others: Vec::new(),
                     rival: None,
+                    ordered: self.ordered,
+                    wanted: false,
                 };
                 let record = seen.record(related);
                 seen.others = self.others(primary, &record);
@@ -206,7 +222,8 @@ impl World {
                 let text = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();
                 let (namespace, name) = (Some(text("namespace")), text("name"));
                 let at = ObjectAddress { side, kind: kind.clone(), namespace, name };
-                let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
+                let record =
+                    Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None, how: None };
                 strays.push(Stray { entry, at, object: object.clone(), others: self.others(primary, &record) });
             }
         }
@@ -227,6 +244,8 @@ impl World {
             others: &[],
             released: false,
             ahead: 0,
+            ended: false,
+            former: &NOBODY,
         };
         let plan = decide(rules, seen).unwrap();
         let Some(source) = source.filter(|source| plan.steps.is_empty() || is_deleting(source)) else { return plan };
@@ -256,7 +275,7 @@ impl World {
                         object.as_object_mut().unwrap().remove("status");
                     }
                     self.objects.insert(at.to_string(), object);
-                    self.touch(&at.to_string());
+                    self.written(&at.to_string());
                 }
             }
             Step::Edit { at, edits, guard, .. } => {
@@ -264,13 +283,13 @@ impl World {
                 assert!(guard.holds(object));
                 edit::apply(&edits, object);
                 edit::apply(&edits, self.owned.entry(at.to_string()).or_insert(json!({})));
-                self.touch(&at.to_string());
+                self.written(&at.to_string());
             }
             Step::Apply { at, object, primary, .. } => {
                 assert_eq!(primary, at.kind.kind == "CronTab");
                 let owned = self.owned.insert(at.to_string(), object.clone()).unwrap_or(json!({}));
                 applied(&owned, &object, self.objects.get_mut(&at.to_string()).unwrap());
-                self.touch(&at.to_string());
+                self.written(&at.to_string());
             }
             Step::Patch { at, patch } => {
                 merge::apply(self.objects.get_mut(&at.to_string()).unwrap(), &patch);
@@ -278,20 +297,18 @@ impl World {
             }
             Step::Replace { at, object } | Step::WriteStatus { at, object, .. } => {
                 self.objects.insert(at.to_string(), object);
-                self.touch(&at.to_string());
+                self.written(&at.to_string());
             }
-            Step::Delete { at, uid, dependents } => {
+            Step::Delete { at, uid, dependents, .. } => {
                 assert_eq!(self.objects[&at.to_string()]["metadata"]["uid"], uid.as_str(), "{at}");
                 self.deleted.push((at.to_string(), dependents));
                 self.objects.get_mut(&at.to_string()).unwrap()["metadata"]["deletionTimestamp"] = "now".into();
                 self.touch(&at.to_string());
             }
-            Step::RememberNext { entry, value, only } => state.note_next(&entry, value, only),
-            Step::Remember { entry, value, copy, instead } => {
-                state.note_as(&entry, instead.map_or(Applied::Whole(value), Applied::Sum));
-                if let Some(copy) = copy.and_then(|at| self.objects.get(&at.to_string())) {
-                    state.note_copy(&entry, copy["metadata"]["uid"].as_str().unwrap());
-                }
+            Step::RememberNext { entry, value } => state.note_next(&entry, value),
+            Step::Remember { entry, value, copy, how, instead } => {
+                let copy = copy.and_then(|at| CopyNote::of(&WORDS, self.objects.get(&at.to_string())?, how));
+                state.note_written(&entry, instead.map_or(Applied::Whole(value), Applied::Sum), copy);
             }
             Step::Track { records } => state.track_all(records),
             Step::Drop { entry } => state.drop_entry(&entry),
@@ -544,7 +561,7 @@ fn a_copy_is_known_by_its_marks_although_nothing_is_remembered() {
             world.secret(origin, "s");
             world.settle(&rules, "a");
             world.states.clear();
-            let edit = if marked { json!({}) } else { json!({"metadata": {"labels": null}}) };
+            let edit = if marked { json!({}) } else { json!({"metadata": {"labels": null, "managedFields": null}}) };
             world.edit(other_side(origin), "Secret", "s", edit);
             world.edit(other_side(origin), "Secret", "s", json!({"data": {"more": "content"}}));
             world.delete("kcp", "CronTab", "a");
@@ -585,16 +602,19 @@ fn nothing_is_pruned_that_is_not_marked_or_that_somebody_uses() {
     marked(&mut world, "other-entry", "a", "agent", "other");
     marked(&mut world, "used", "a", "agent", "creds");
     marked(&mut world, "stray", "a", "agent", "creds");
+    world.written("kcp Secret default/stray");
+    // Whoever makes a Secret from the manifest of a copy copies its labels, too.
+    marked(&mut world, "from-manifest", "a", "agent", "creds");
     world.settle(&rules, "a");
     let left = |world: &World| -> Vec<String> {
         let all = world.objects.keys().filter_map(|name| name.strip_prefix("kcp Secret default/"));
         all.map(str::to_owned).collect()
     };
-    assert_eq!(left(&world), ["other-agent", "other-entry", "s", "theirs", "unmarked", "used"]);
+    assert_eq!(left(&world), ["from-manifest", "other-agent", "other-entry", "s", "theirs", "unmarked", "used"]);
     assert_eq!(world.deleted, [("kcp Secret default/stray".to_owned(), Dependents::Later)]);
     world.delete("kcp", "CronTab", "a");
     world.settle(&rules, "a");
-    assert_eq!(left(&world), ["other-agent", "other-entry", "theirs", "unmarked", "used"]);
+    assert_eq!(left(&world), ["from-manifest", "other-agent", "other-entry", "theirs", "unmarked", "used"]);
     assert!(world.get("kcp", "CronTab", "a").is_none(), "what is left does not hold the primary");
 }
 
@@ -609,6 +629,7 @@ fn a_stray_that_somebody_holds_is_waited_for() {
         world.objects.get_mut("kcp Secret default/stray").unwrap(),
         "agent",
     );
+    world.written("kcp Secret default/stray");
     world.edit("kcp", "Secret", "stray", json!({"metadata": {"finalizers": ["other"]}}));
     world.delete("kcp", "CronTab", "a");
     world.settle(&rules, "a");
@@ -757,13 +778,14 @@ fn a_consumers_object_that_was_never_synced_is_never_deleted() {
 }
 
 #[test]
-fn without_state_only_the_exact_copy_of_a_deleted_original_is_deleted() {
+fn without_state_only_what_the_agent_wrote_is_deleted() {
     let rules = rules(json!([referred("kcp")]));
-    let ends: [(Value, bool); 4] = [
+    let ends: [(Value, bool); 5] = [
         (json!({}), true),
         (json!({"metadata": {"labels": {"by": "operator"}}}), true),
-        (json!({"data": {"more": "content"}}), false),
-        (json!({"type": "Other"}), false),
+        (json!({"data": {"more": "content"}}), true),
+        (json!({"metadata": {"managedFields": null}}), false),
+        (json!({"metadata": {"managedFields": [{"manager": "kubectl", "fieldsV1": {"f:data": {}}}]}}), false),
     ];
     for (edit, goes) in ends {
         for what in ["original", "primary"] {
@@ -1004,6 +1026,7 @@ fn a_secret_whose_type_changes_is_created_again() {
 fn an_entry_that_fails_does_not_hinder_the_others() {
     let mut broken = referred("kcp");
     broken["identifier"] = "broken".into();
+    broken["object"] = json!({"template": {"template": "s"}});
     broken["mutation"] = json!({"spec": [{"cel": {"path": "data.k", "expression": "self.nope.nope"}}]});
     let rules = rules(json!([broken, referred("service")]));
     let mut world = World::with(&rules, &[("a", "s")]);
@@ -1053,9 +1076,9 @@ fn an_object_that_its_owner_offers_is_taken_over_with_the_content_of_the_origina
         world.secret("kcp", "s");
         world.settle(&rules, "a");
         assert_eq!(world.get("service", "Secret", "s").unwrap()["data"], json!({"k": "v"}));
-        world.delete("kcp", "CronTab", "a");
+        world.edit("kcp", "Secret", "s", json!({"data": {"k": "w"}}));
         world.settle(&rules, "a");
-        assert!(world.get("service", "Secret", "s").is_none(), "it is a copy like any other now");
+        assert_eq!(world.get("service", "Secret", "s").unwrap()["data"], json!({"k": "w"}), "it is a copy now");
     }
 }
 
@@ -1164,4 +1187,93 @@ proptest! {
             prop_assert!(!world.is_held(secret) && world.get("service", "Secret", secret).is_none());
         }
     }
+}
+
+#[test]
+fn very_many_are_announced_by_one_write_and_beyond_a_limit_they_are_refused_by_name() {
+    let rules = rules(json!([referred("service")]));
+    let world = World::with(&rules, &[("a", "creds")]);
+    let source = world.get("kcp", "CronTab", "a").unwrap();
+    let secrets = kind(&Gvr { group: String::new(), version: "v1".into(), resource: "secrets".into() });
+    let view = |count: usize, copied: bool| {
+        let seen = |number: usize| {
+            let name = format!("s{number:04}-{}", "x".repeat(240));
+            let object = |namespace: &str| {
+                json!({"apiVersion": "v1", "kind": "Secret", "data": {},
+                "metadata": {"name": name, "namespace": namespace, "uid": name}})
+            };
+            RelatedSeen {
+                entry: 0,
+                origin_kind: secrets.clone(),
+                destination_kind: secrets.clone(),
+                destination_status: false,
+                origin: object(CLUSTER),
+                destination_namespace: "default".into(),
+                destination_name: name.clone(),
+                destination: copied.then(|| object("default")),
+                others: Vec::new(),
+                rival: None,
+                ordered: false,
+                wanted: false,
+            }
+        };
+        RelatedView { seen: (0..count).map(seen).collect(), ..RelatedView::default() }
+    };
+    let plan = |state: &PrimaryState, related: &RelatedView| {
+        let seen = PrimaryView {
+            key: &World::key("a"),
+            workspace_path: None,
+            source: Some(source),
+            namespace: None,
+            copies: world.copy("a").map_or(Copies::None, Copies::One),
+            state,
+            related: Some(related),
+            others: &[],
+            released: false,
+            ahead: 0,
+            ended: false,
+            former: &NOBODY,
+        };
+        decide(&rules, seen).unwrap()
+    };
+    let noted = |uid: &str| crate::decide::state::CopyNote {
+        uid: uid.to_owned(),
+        namespace: None,
+        name: String::new(),
+        source: None,
+        how: Some(carrick_sync::Acquired::Made),
+        write: 0,
+    };
+    let mut state = world.states["a"].clone();
+    let first = plan(&state, &view(2_100, false));
+    assert!(
+        first.problems.iter().any(|problem| problem.contains("100 related objects are not copied")),
+        "{:?}",
+        first.problems
+    );
+    let creates = first.strands.iter().flatten().filter(|step| matches!(step, Step::Create { .. })).count();
+    assert_eq!(creates, 2_000);
+    for step in first.steps.into_iter().chain(first.strands.into_iter().flatten()) {
+        match step {
+            Step::Track { records } => state.track_all(records),
+            Step::Remember { entry, value, .. } => {
+                state.note_written(&entry, Applied::Whole(value), Some(noted("uid")));
+            }
+            _ => {}
+        }
+    }
+    let uids: Vec<(String, String)> =
+        state.records().map(|(key, record)| (key.to_owned(), record.copy.name.clone())).collect();
+    for (key, uid) in &uids {
+        state.note_copy(key, noted(uid));
+    }
+    let second = plan(&state, &view(2_000, true));
+    let announcing: Vec<&Value> = second
+        .strands
+        .iter()
+        .flatten()
+        .filter_map(|step| if let Step::Patch { patch, .. } = step { Some(patch) } else { None })
+        .collect();
+    assert_eq!(announcing.len(), 1, "{} writes", announcing.len());
+    assert!(announcing[0].to_string().len() < 200_000, "servers accept 256 KiB of annotations");
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carrick_json::path;
+use carrick_template::Template;
 use serde_json::Value;
 
 use crate::api;
@@ -55,7 +56,8 @@ impl ConversionStep {
                 template: step.template.clone(),
                 cel: step.cel.clone(),
             };
-            Action::Change(MutationStep::compile(at.to_owned(), &change)?)
+            // An object is converted whenever it is read, and has to be the same each time.
+            Action::Change(MutationStep::compile(at.to_owned(), &change, Template::compile_steady)?)
         };
         Ok(Self { at: at.to_owned(), when: when.transpose()?, action })
     }

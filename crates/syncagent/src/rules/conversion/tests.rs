@@ -100,6 +100,10 @@ fn mistakes_name_their_field() {
         (step(json!({ "move": { "from": "a", "to": "" } })), "spec.conversion.rules[0].steps[0]: path cannot be empty"),
         (step(json!({ "when": "self.(", "delete": { "path": "a" } })), "spec.conversion.rules[0].steps[0].when: "),
         (step(json!({ "cel": { "path": "a", "expression": "nope" } })), "spec.conversion.rules[0].steps[0]: "),
+        (
+            step(json!({ "template": { "path": "a", "template": "{{ randAlpha 5 }}" } })),
+            "spec.conversion.rules[0].steps[0]: template line 1, column 4: function \"randAlpha\" is refused: ",
+        ),
         (json!({ "rules": [{ "from": "a", "to": "a" }] }), "spec.conversion.rules[0] leads from a to itself"),
         (
             json!({ "rules": [{ "from": "a", "to": "b" }, { "from": "a", "to": "b" }] }),

@@ -55,7 +55,8 @@ pub(super) fn bindings(facts: &ConsumerFacts) -> Vec<Finding> {
         }
         for condition in bad {
             let text = format!("{kind} {name}: {}: {}", condition.reason, condition.message);
-            let fix = format!("{} describe {} {name}", kubectl(facts), kind.to_lowercase());
+            let describe = || format!("{} describe {} {name}", kubectl(facts), kind.to_lowercase());
+            let fix = cure(facts, &condition.message).unwrap_or_else(describe);
             found.push(Finding::red(text).fix(fix));
         }
     }
@@ -64,6 +65,17 @@ pub(super) fn bindings(facts: &ConsumerFacts) -> Vec<Finding> {
         found.push(Finding::green(text));
     }
     found
+}
+
+/// The line that helps, if a condition has one.
+fn cure(facts: &ConsumerFacts, message: &str) -> Option<String> {
+    if message.contains("konnector roles") {
+        return Some(format!("konnector roles | {} apply -f -", kubectl(facts)));
+    }
+    let (_, rest) = message.split_once("kubectl annotate apiservicebinding ")?;
+    // What a provider has written before it is none of our words.
+    let words: Vec<&str> = rest.split_whitespace().take(3).collect();
+    Some(format!("{} annotate apiservicebinding {}", kubectl(facts), words.join(" ")))
 }
 
 /// Whether a condition says something that no other check here finds out by itself.

@@ -4,30 +4,34 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use carrick_client::Object;
-use carrick_execute::{Executor, StepError};
+use carrick_client::{DeleteOptions, Error, Object};
+use carrick_execute::{Deferred, Executor, StepError, Target, Verb};
 use carrick_multicluster::FleetStore;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::agent::OrderAgent;
 use crate::agent::events::Type;
 use crate::agent::objects::copies;
-use crate::agent::objects::error::{PROVIDER_SIDE, ReconcileError};
-use crate::agent::objects::failing::Warned;
-use crate::agent::objects::hop::Tally;
-use crate::agent::objects::kinds::resource;
+use crate::agent::objects::error::{PROVIDER_SIDE, Problem, ReconcileError};
+use crate::agent::objects::feedback::failing::Warned;
+use crate::agent::objects::feedback::steps::Tally;
 use crate::agent::objects::observe::Observed;
 use crate::agent::objects::order::Order;
 use crate::agent::objects::reader::{ReadError, RelatedRead, Unseen};
+use crate::agent::objects::related::kinds::resource;
 use crate::agent::objects::shared::Shared;
-use crate::api::{FIELD_MANAGER, FINALIZER};
+use crate::api::{FIELD_MANAGER, FINALIZER, REFUSAL};
 use crate::decide::feedback::{self, Fate};
 use crate::decide::{Next, ObjectAddress, Plan, Record, RelatedView, Step};
 use crate::rules::Rules;
-use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, annotation};
 
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless reconcile.
 const CATCH_UP: Duration = Duration::from_secs(2);
+
+/// How many related objects are remembered by one write.
+const TOGETHER: usize = 50;
 
 /// Sends the plan for an order.
 pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Plan) -> Result<Next, ReconcileError> {
@@ -47,8 +51,16 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
     if plan.steps.is_empty() && plan.strands.is_empty() {
         return outcome(plan.next, None, blame, plan.notices);
     }
+    note_deletions(order, &plan.steps);
     announce(order, plan.steps.iter().chain(plan.strands.iter().flatten()));
+    if let Some(setback) = observed.seen(order).followed(rules).filter(|_| !plan.steps.is_empty()) {
+        tracing::warn!(object = %key, "An order is carried out although it went back in time: {setback}.");
+        let message =
+            "The control plane was restored from a backup, and this object with it. It is carried out as it is now.";
+        warn_consumer(order, "FollowedAfterRestore", message);
+    }
     let (kcp, local) = (order.kcp().writing_as(FIELD_MANAGER), shared.context.local.writing_as(FIELD_MANAGER));
+    let former = shared.context.former.borrow().clone();
     let agent = OrderAgent {
         kcp: &kcp,
         local: &local,
@@ -59,6 +71,10 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
         key,
         source: &order.source,
         rivals: &observed.rivals,
+        left: &shared.left,
+        brake: &shared.brake,
+        former: &former,
+        workspace_path: observed.path.as_deref(),
     };
     let mut executor = Executor {
         consumer: &kcp,
@@ -66,18 +82,31 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
         namespaces: &shared.namespaces,
         agent,
         objects: HashMap::from([(ObjectAddress::of_source(KCP_SIDE, &rules.remote, key), order.source.clone())]),
+        rebased: HashMap::new(),
     };
     let released = plan.releases();
     let (metrics, pace) = (&shared.context.metrics, &shared.context.pace);
     let tally = Tally { metrics, pace, rules, object: key, since: order.since };
     let mut failed = executor.run(plan.steps, &tally).await.err();
+    if failed.as_ref().is_some_and(|error| error.is_transient() && is_create(error)) {
+        shared.left.note_unanswered(key, order.source["metadata"]["uid"].as_str().unwrap_or_default());
+    }
     if failed.is_none() && !plan.strands.is_empty() {
         executor.objects.extend(related_objects(rules, &observed.related.view));
-        for strand in plan.strands {
-            match send_strand(order, &mut executor, &tally, strand).await {
-                Err(StepError::StatusRefused(notice)) => plan.notices.push(notice),
-                result => failed = result.err().or(failed),
+        let (mut strands, mut deferred) = (plan.strands.into_iter().peekable(), Deferred::default());
+        while strands.peek().is_some() {
+            let together: Vec<Vec<Step>> = strands.by_ref().take(TOGETHER).collect();
+            if let Err(error) = executor.intend(&together).await {
+                failed = Some(error);
+                break;
             }
+            for strand in together {
+                match send_strand(order, &mut executor, &tally, strand, &mut deferred).await {
+                    Err(StepError::StatusRefused(notice)) => plan.notices.push(notice),
+                    result => failed = result.err().or(failed),
+                }
+            }
+            failed = executor.flush(&mut deferred).await.err().or(failed);
         }
     }
     shared.note_released(key, released && failed.is_none());
@@ -86,19 +115,62 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
     outcome(plan.next, failed, blame, plan.notices)
 }
 
+fn is_create(error: &StepError) -> bool {
+    matches!(error, StepError::Write { verb: Verb::Create, .. })
+}
+
+/// Deletes a copy that was made after the order it was meant for had ended, because a server took its time.
+pub(super) async fn remove_late(shared: &Shared, key: &SourceKey, copy: &Value) -> Result<(), ReconcileError> {
+    let kind = shared.rules().local.clone();
+    let text = |field: &str| copy["metadata"][field].as_str();
+    let (namespace, name) = (text("namespace"), text("name").unwrap_or_default());
+    tracing::warn!(object = %key, copy = format!("{}/{name}", namespace.unwrap_or_default()), "A copy was made after its order had ended. It is deleted.");
+    let options = DeleteOptions { uid: text("uid").map(str::to_owned), ..DeleteOptions::default() };
+    let deleted =
+        shared.context.local.writing_as(FIELD_MANAGER).delete(&resource(&kind), namespace, name, &options).await;
+    match deleted {
+        Err(source) if !source.is_not_found() => {
+            let at = ObjectAddress::of_object(SERVICE_SIDE, &kind, copy).into();
+            Err(StepError::Write { verb: Verb::Delete, at, source }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes on the order why it was refused, unless it says so already.
 pub(super) async fn tell(order: &Order<'_>, why: &str) -> Result<(), ReconcileError> {
     let Order { rules, key, source, .. } = order;
     let at = ObjectAddress::of_source(KCP_SIDE, &rules.remote, key);
     let Some(step) = feedback::tell(rules, &at, source, Fate::Refused(why)) else { return Ok(()) };
+    if is_only_refusal(&step) {
+        let generation = source["metadata"]["generation"].as_i64().unwrap_or_default();
+        if !order.shared.told.is_news(key, generation, annotation(source, REFUSAL), why) {
+            return Ok(());
+        }
+    }
     announce(order, std::iter::once(&step));
     let Step::Patch { at, patch } = step else { return Ok(()) };
     let (kcp, kind) = (order.kcp().writing_as(FIELD_MANAGER), resource(&rules.remote));
     match kcp.merge_patch(&kind, at.namespace.as_deref(), &at.name, &patch).await {
         Err(source) if !source.is_not_found() => {
-            Err(StepError::Write { verb: "patch", at: at.to_string(), source }.into())
+            Err(StepError::Write { verb: Verb::Patch, at: at.into(), source }.into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether nothing changes but the words of a refusal.
+fn is_only_refusal(step: &Step) -> bool {
+    let Step::Patch { patch, .. } = step else { return false };
+    patch["metadata"]["annotations"].as_object().is_some_and(|changed| changed.keys().all(|key| key == REFUSAL))
+}
+
+/// Notes where the copy of an order that ends is deleted: before the order is released, that place is asked for.
+fn note_deletions(order: &Order<'_>, steps: &[Step]) {
+    let Order { shared, rules, key, source, .. } = order;
+    let deleted = steps.iter().filter(|step| matches!(step, Step::Delete { .. })).filter_map(Step::address);
+    for at in deleted.filter(|at| at.side == SERVICE_SIDE && *at.kind == rules.local) {
+        shared.left.note_deleted(key, source["metadata"]["uid"].as_str().unwrap_or_default(), at.clone());
     }
 }
 
@@ -114,7 +186,9 @@ fn announce<'a>(order: &Order<'_>, steps: impl Iterator<Item = &'a Step>) {
 pub(super) fn report(order: &Order<'_>, error: Option<&ReconcileError>) {
     let Order { shared, key, .. } = order;
     // What only others can fix is retried again and again, but reported once.
-    let lasting = error.filter(|error| error.is_taken() || error.is_transient() || error.is_unwanted());
+    let lasting = error.filter(|error| {
+        error.is_taken() || error.is_transient() || error.is_unwanted() || error.is_held() || error.pause().is_some()
+    });
     let warned = lasting.map(|error| Warned { message: error.for_consumer(), taken: error.is_taken() });
     let is_news = shared.note_warned(key, warned) || lasting.is_none();
     if let Some(error) = error
@@ -122,8 +196,15 @@ pub(super) fn report(order: &Order<'_>, error: Option<&ReconcileError>) {
         && !error.is_race()
         && !matches!(error, ReconcileError::Notices(_))
     {
-        let reason = if error.is_unwanted() { "NotPlaced" } else { "ReconcilingError" };
-        warn_consumer(order, reason, &error.for_consumer());
+        let reason = match error {
+            _ if error.is_unwanted() => "NotPlaced",
+            _ if error.is_held() => "HeldAfterRestore",
+            _ => "ReconcilingError",
+        };
+        let (generation, message) = (order.source["metadata"]["generation"].as_i64(), error.for_consumer());
+        if shared.reported.is_event(key, generation.unwrap_or_default(), &message) {
+            warn_consumer(order, reason, &message);
+        }
     }
 }
 
@@ -145,7 +226,7 @@ fn report_loss(order: &Order<'_>, lost: &[String]) {
         lost.join(", "),
     );
     tracing::warn!(object = %key, "{message}");
-    shared.losses.lock().insert(key.to_string(), message.clone());
+    shared.losses.lock().note(&key.to_string(), message.clone(), Instant::now());
     warn_consumer(order, "RelatedOutOfReach", &message);
 }
 
@@ -159,33 +240,51 @@ async fn send_strand(
     executor: &mut Executor<'_, OrderAgent<'_>>,
     tally: &Tally<'_>,
     strand: Vec<Step>,
+    deferred: &mut Deferred,
 ) -> Result<(), StepError> {
     let Order { shared, key, .. } = order;
     let addresses: Vec<ObjectAddress> = strand.iter().filter_map(Step::address).cloned().collect();
     let deletes = strand.iter().any(|step| matches!(step, Step::Delete { .. }));
-    let result = executor.run(strand, tally).await;
+    let frees = |step: &Step| matches!(step, Step::SetFinalizers { .. }) && order.is_deleting();
+    for at in strand.iter().filter(|step| frees(step)).filter_map(Step::address) {
+        shared.let_go.note(key, at.clone());
+    }
+    let result = executor.run_deferring(strand, tally, deferred).await;
     for at in &addresses {
         match executor.objects.get(at).filter(|_| result.is_ok() && !deletes) {
             Some(object) => shared.related.wrote(&key.cluster, at, object),
             None => shared.related.doubt(&key.cluster, at),
         }
     }
-    if let Some(at) = result.as_ref().err().and_then(StepError::refused).filter(|_| order.is_deleting()) {
-        shared.related.refused(&shared.primary_key(key), at);
+    if let Some(StepError::Write { at: Target::Object(at), source, .. }) =
+        result.as_ref().err().filter(|_| order.is_deleting())
+        && source.is_forbidden()
+        && is_for_good(order, at, source).await
+    {
+        shared.related.give_up(&shared.primary_key(key), &at.to_string());
     }
     result
 }
 
+/// Whether what was refused now is given up. In a consumer's workspace the binding decides that, elsewhere the same answer after a while.
+async fn is_for_good(order: &Order<'_>, refused: &ObjectAddress, error: &Error) -> bool {
+    let Order { shared, key, .. } = order;
+    if refused.side == KCP_SIDE {
+        return order.reaching().is_lost(refused, error).await;
+    }
+    shared.related.refused(&shared.primary_key(key), &refused.to_string(), shared.context.timing.grace)
+}
+
 /// What cannot be done for some related objects.
 struct RelatedProblems {
-    problems: Vec<String>,
+    problems: Vec<Problem>,
     /// What a server said, if one is to blame.
     cause: Option<ReadError>,
 }
 
 impl RelatedProblems {
     fn of(read: &mut RelatedRead, plan: &Plan) -> Self {
-        let problems = read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
+        let problems = read.problems.iter().map(Problem::from).chain(plan.problems.iter().map(Problem::from)).collect();
         // If a server is to blame, they end when it recovers.
         let cause =
             std::mem::take(&mut read.problems).into_iter().find(|problem| matches!(problem, ReadError::Server { .. }));
@@ -255,15 +354,17 @@ async fn seen_in(store: &FleetStore<Object>, cluster: &str, at: &ObjectAddress, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::tests::{crontab, published};
 
     #[test]
     fn what_went_wrong_is_reported_and_a_race_only_if_nothing_is_worse() {
         let blame = |problems: &[&str]| RelatedProblems {
-            problems: problems.iter().map(ToString::to_string).collect(),
+            problems: problems.iter().map(|problem| Problem::from(&(*problem).to_owned())).collect(),
             cause: None,
         };
-        let (race, failure) =
-            (|| Some(StepError::Stale("x".into())), || Some(StepError::Refused { at: "x".into(), advice: "" }));
+        let rules = Rules::compile(&published(serde_json::json!({})), &crontab(), "agent").unwrap();
+        let at = || ObjectAddress::of_object(SERVICE_SIDE, &rules.local, &serde_json::json!({}));
+        let (race, failure) = (|| Some(StepError::Stale(at())), || Some(StepError::Refused { at: at(), advice: "" }));
         let out = |next, failed, problems: &[&str], notices: &[&str]| {
             outcome(next, failed, blame(problems), notices.iter().map(ToString::to_string).collect())
         };

@@ -39,6 +39,16 @@ pub(in crate::agent::objects) enum ReadError {
         /// What is missing.
         way_out: String,
     },
+    /// An original that is held is not shown to the agent any more.
+    #[error(
+        "related resource {identifier:?}: {at} cannot be seen any more, perhaps because of the selector of a claim; if it exists, it keeps its finalizer"
+    )]
+    Hidden {
+        /// Identifier of the entry.
+        identifier: String,
+        /// The object.
+        at: String,
+    },
     /// A server does not have the resource.
     #[error("related resource {identifier:?}: {side} has no resource {}.{}/{}", .gvr.resource, .gvr.group, .gvr.version)]
     NoKind {
@@ -60,6 +70,22 @@ impl ReadError {
             return Self::Forbidden(Box::new(Forbidden { identifier, side, gvr, way_out, source }));
         }
         Self::Server { identifier, source }
+    }
+
+    /// The same without the provider's servers, accounts and rights: what a consumer can do something about, or that nothing can be done.
+    pub fn for_consumer(&self) -> String {
+        let provider_side =
+            |identifier: &str| format!("related resource {identifier:?}: a provider-side issue has occurred");
+        match self {
+            Self::Forbidden(forbidden) => match forbidden.side.role {
+                Role::Consumer => format!("related resource {:?}: {}", forbidden.identifier, forbidden.way_out),
+                Role::Provider => provider_side(&forbidden.identifier),
+            },
+            Self::Server { identifier, .. } => provider_side(identifier),
+            Self::NoKind { .. } | Self::LeftBehind { .. } | Self::Hidden { .. } | Self::Rules { .. } => {
+                self.to_string()
+            }
+        }
     }
 }
 

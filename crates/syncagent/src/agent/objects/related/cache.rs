@@ -2,6 +2,9 @@
 //!
 //! A watch reports every object, but only those that some primary needs are kept: the cost grows with the primaries, not with the cluster.
 //! An object that is needed for the first time is read once from the server, and kept up to date by the watch from then on.
+//!
+//! Versions are compared to sort out what arrives late. They say nothing across endpoints, whose servers count for themselves, nor across
+//! the lives of a server that was restored from a backup: everything carries the `Origin` of its versions.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,6 +27,21 @@ pub(in crate::agent::objects) enum CacheAnswer<T> {
     Blind,
 }
 
+/// One life of the server behind one endpoint: only versions of the same origin can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::agent::objects) struct Origin(u32);
+
+/// Who serves a cluster, as seen from one endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServedBy {
+    /// This endpoint.
+    Here,
+    /// Another one: the cluster has left, or it is about to come.
+    Elsewhere,
+    /// Nobody knows yet.
+    Nobody,
+}
+
 /// One object that some primary needs, whether it exists or not.
 #[derive(Default)]
 struct CachedObject {
@@ -31,6 +49,10 @@ struct CachedObject {
     /// Whether that is current; otherwise the server must be asked.
     known: bool,
     users: HashSet<PrimaryKey>,
+    /// Where its versions come from.
+    origin: Origin,
+    /// Whether the object is still of another origin, so that whatever comes is better.
+    foreign: bool,
     /// In which round the watch reported it last.
     round: u64,
     /// The version of its deletion: whatever is not newer arrived too late.
@@ -46,6 +68,8 @@ struct Selection {
     /// Whether all objects that match are cached.
     complete: bool,
     users: HashSet<PrimaryKey>,
+    /// Who said last what matches.
+    origin: Origin,
     round: u64,
 }
 
@@ -61,11 +85,14 @@ pub(super) struct RelatedCache {
     endpoints: HashMap<String, EndpointWatch>,
     /// Grows with every list, to know what was reported since.
     round: u64,
+    /// The last origin that was given out.
+    origins: u32,
 }
 
 /// The watch of one endpoint.
 #[derive(Default)]
 struct EndpointWatch {
+    origin: Origin,
     begun: u64,
     synced: bool,
     failing: bool,
@@ -102,7 +129,8 @@ impl RelatedCache {
         let (live, round) = (self.is_live(endpoint), self.round);
         let queries = self.queries.entry(scope.clone()).or_default();
         let at = queries.iter().position(|query| query.selector == *selector).unwrap_or_else(|| {
-            queries.push(Selection { selector: selector.clone(), complete: false, users: HashSet::new(), round });
+            let (selector, origin) = (selector.clone(), Origin::default());
+            queries.push(Selection { selector, complete: false, users: HashSet::new(), origin, round });
             queries.len() - 1
         });
         queries[at].users.insert(user.clone());
@@ -133,10 +161,26 @@ impl RelatedCache {
         None
     }
 
-    /// Takes in what the server answered about one object.
-    pub fn learn(&mut self, scope: &ClusterNamespace, name: &str, object: Option<Object>) {
+    /// The origin of what an endpoint answers now.
+    pub fn origin(&mut self, endpoint: &str) -> Origin {
+        self.watch(endpoint).origin
+    }
+
+    /// Takes in what the server answered about one object. An answer of another origin than the endpoint has now came too late.
+    pub fn learn(
+        &mut self,
+        endpoint: &str,
+        asked: Origin,
+        scope: &ClusterNamespace,
+        name: &str,
+        object: Option<Object>,
+    ) {
+        if self.origin(endpoint) != asked {
+            return;
+        }
         let round = self.round;
         let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) else { return };
+        slot.settle(asked);
         match object {
             Some(object) => slot.answer(object, round),
             // What the watch reported meanwhile is newer.
@@ -146,15 +190,27 @@ impl RelatedCache {
     }
 
     /// Takes in a list from the server.
-    pub fn learn_list(&mut self, scope: &ClusterNamespace, selector: &Selector, objects: Vec<Object>) {
+    pub fn learn_list(
+        &mut self,
+        endpoint: &str,
+        asked: Origin,
+        scope: &ClusterNamespace,
+        selector: &Selector,
+        objects: Vec<Object>,
+    ) {
+        if self.origin(endpoint) != asked {
+            return;
+        }
         let round = self.round;
         for object in objects {
             let slots = self.slots.entry(scope.clone()).or_default();
-            slots.entry(object.name.to_string()).or_default().answer(object, round);
+            let slot = slots.entry(object.name.to_string()).or_default();
+            slot.settle(asked);
+            slot.answer(object, round);
         }
         let queries = self.queries.get_mut(scope).into_iter().flatten();
         for query in queries.filter(|query| query.selector == *selector) {
-            query.complete = true;
+            (query.complete, query.origin) = (true, asked);
         }
     }
 
@@ -165,18 +221,28 @@ impl RelatedCache {
         }
     }
 
-    /// The server must be asked again about everything in a cluster.
-    pub fn doubt_cluster(&mut self, cluster: &str) {
+    /// A cluster is served by an endpoint from now on: the server must be asked again about everything in it. Returns whether it was served
+    /// by another one before, and who needs its objects.
+    pub fn settle(&mut self, cluster: &str, endpoint: &str) -> (bool, HashSet<PrimaryKey>) {
+        let origin = self.origin(endpoint);
+        let (mut moved, mut users) = (false, HashSet::new());
         for (_, slots) in self.slots.iter_mut().filter(|(scope, _)| scope.0 == cluster) {
             for slot in slots.values_mut() {
                 slot.known = false;
+                moved |= slot.settle(origin);
+                users.extend(slot.users.iter().cloned());
             }
         }
         for (_, queries) in self.queries.iter_mut().filter(|(scope, _)| scope.0 == cluster) {
             for query in queries {
                 query.complete = false;
+                let before = std::mem::replace(&mut query.origin, origin);
+                moved |= before != origin && before != Origin::default();
+                users.extend(query.users.iter().cloned());
             }
         }
+        moved |= self.marked.settle(cluster, origin);
+        (moved, users)
     }
 
     /// A user no longer needs an object.
@@ -208,16 +274,27 @@ impl RelatedCache {
         self.slots.is_empty() && self.queries.is_empty()
     }
 
-    /// Takes in one event of the watch of an endpoint, and returns who needs the object. `serves` says whether the endpoint serves a cluster.
-    pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
+    /// Takes in one event of the watch of an endpoint, and returns who needs the object. `serves` says who serves a cluster.
+    pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> ServedBy) -> HashSet<PrimaryKey> {
         match event {
+            // What an endpoint still says about a cluster that has left it is not true any more, and one that comes is listed when it is there.
+            Event::Listed(object) | Event::Applied(object) | Event::Deleted(object)
+                if serves(&object.cluster) == ServedBy::Elsewhere =>
+            {
+                HashSet::new()
+            }
             Event::Begin => {
                 self.round += 1;
                 self.watch(endpoint).begun = self.round;
                 HashSet::new()
             }
-            Event::Listed(object) | Event::Applied(object) => self.upsert(object),
-            Event::Deleted(object) => self.remove(object),
+            Event::Listed(object) | Event::Applied(object) => self.upsert(endpoint, object),
+            Event::Deleted(object) => self.remove(endpoint, object),
+            Event::WentBack { .. } => {
+                let origin = self.next_origin();
+                self.watch(endpoint).origin = origin;
+                HashSet::new()
+            }
             Event::Synced => self.finish(endpoint, serves),
             Event::Failing(_) => {
                 self.watch(endpoint).failing = true;
@@ -236,7 +313,16 @@ impl RelatedCache {
     }
 
     fn watch(&mut self, endpoint: &str) -> &mut EndpointWatch {
+        if !self.endpoints.contains_key(endpoint) {
+            let origin = self.next_origin();
+            self.endpoints.insert(endpoint.to_owned(), EndpointWatch { origin, ..EndpointWatch::default() });
+        }
         self.endpoints.entry(endpoint.to_owned()).or_default()
+    }
+
+    fn next_origin(&mut self) -> Origin {
+        self.origins += 1;
+        Origin(self.origins)
     }
 
     fn is_live(&self, endpoint: &str) -> bool {
@@ -248,10 +334,11 @@ impl RelatedCache {
         if self.is_live(endpoint) { self.waiting.remove(endpoint).unwrap_or_default() } else { HashSet::new() }
     }
 
-    fn upsert(&mut self, object: &Object) -> HashSet<PrimaryKey> {
+    fn upsert(&mut self, endpoint: &str, object: &Object) -> HashSet<PrimaryKey> {
         let scope = (object.cluster.to_string(), object.namespace.to_string());
         let labels = object.labels();
-        self.marked.set(&scope, &object.name, Provenance::key_of(&labels).as_deref(), self.round);
+        let origin = self.origin(endpoint);
+        self.marked.set(&scope, &object.name, Provenance::key_of(&labels).as_deref(), origin, self.round);
         let queries = self.queries.get(&scope).into_iter().flatten();
         let mut users: HashSet<PrimaryKey> = queries
             .filter(|query| query.selector.matches(&labels))
@@ -264,8 +351,9 @@ impl RelatedCache {
         let round = self.round;
         let slot = self.slots.entry(scope.clone()).or_default().entry(object.name.to_string()).or_default();
         let before = slot.object.as_ref().map(|object| object.resource_version.clone());
+        let elsewhere = slot.settle(origin);
         slot.renew(object.clone(), round);
-        if before == slot.object.as_ref().map(|object| object.resource_version.clone()) {
+        if !elsewhere && before == slot.object.as_ref().map(|object| object.resource_version.clone()) {
             return HashSet::new();
         }
         users.extend(slot.users.iter().cloned());
@@ -273,14 +361,15 @@ impl RelatedCache {
         users
     }
 
-    fn remove(&mut self, object: &Object) -> HashSet<PrimaryKey> {
+    fn remove(&mut self, endpoint: &str, object: &Object) -> HashSet<PrimaryKey> {
         let scope = (object.cluster.to_string(), object.namespace.to_string());
-        let round = self.round;
+        let (origin, round) = (self.origin(endpoint), self.round);
         self.marked.remove(&scope, &object.name);
         let Some(slot) = self.slots.get_mut(&scope).and_then(|slots| slots.get_mut(&*object.name)) else {
             return HashSet::new();
         };
-        if slot.object.as_ref().is_some_and(|known| is_newer(known, object)) {
+        slot.settle(origin);
+        if !slot.foreign && slot.object.as_ref().is_some_and(|known| is_newer(known, object)) {
             return HashSet::new();
         }
         slot.vanish(round);
@@ -291,12 +380,13 @@ impl RelatedCache {
     }
 
     /// A list is complete: what was known before and is not in it no longer exists.
-    fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
+    fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> ServedBy) -> HashSet<PrimaryKey> {
+        let serves = |cluster: &str| serves(cluster) == ServedBy::Here;
         let round = self.round;
         let watch = self.watch(endpoint);
         watch.synced = true;
-        let begun = watch.begun;
-        self.marked.finish(begun, &serves);
+        let (begun, origin) = (watch.begun, watch.origin);
+        self.marked.finish(begun, serves);
         let mut users = self.waited(endpoint);
         let mut gone = Vec::new();
         for (scope, slots) in self.slots.iter_mut().filter(|(scope, _)| serves(&scope.0)) {
@@ -304,13 +394,14 @@ impl RelatedCache {
                 if slot.object.is_some() {
                     users.extend(slot.users.iter().cloned());
                 }
+                slot.settle(origin);
                 slot.vanish(round);
                 gone.push((scope.clone(), name.clone()));
             }
         }
         for (_, queries) in self.queries.iter_mut().filter(|(scope, _)| serves(&scope.0)) {
             for query in queries.iter_mut().filter(|query| query.round < begun) {
-                query.complete = true;
+                (query.complete, query.origin) = (true, origin);
             }
         }
         for (scope, name) in &gone {
@@ -336,13 +427,25 @@ impl RelatedCache {
 }
 
 impl CachedObject {
+    /// From now on its versions are those of an origin. Returns whether they were others: then nothing that comes is too late.
+    fn settle(&mut self, origin: Origin) -> bool {
+        if self.origin == origin {
+            return false;
+        }
+        let known = std::mem::replace(&mut self.origin, origin) != Origin::default();
+        (self.gone, self.unlisted) = (None, None);
+        self.foreign = self.object.is_some();
+        known
+    }
+
     /// Takes in what the watch says.
     fn renew(&mut self, object: Object, round: u64) {
         self.round = round;
         self.known = true;
         let too_late = is_at_most(&object, self.gone);
-        if !too_late && self.object.as_ref().is_none_or(|known| !is_newer(known, &object)) {
+        if !too_late && (self.foreign || self.object.as_ref().is_none_or(|known| !is_newer(known, &object))) {
             self.object = Some(object);
+            self.foreign = false;
         }
     }
 
@@ -360,7 +463,9 @@ impl CachedObject {
     fn vanish(&mut self, round: u64) {
         self.round = round;
         self.known = true;
-        self.unlisted = self.object.take().as_ref().and_then(version).max(self.unlisted);
+        let last = self.object.take();
+        let comparable = !std::mem::take(&mut self.foreign);
+        self.unlisted = last.as_ref().filter(|_| comparable).and_then(version).max(self.unlisted);
     }
 }
 

@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::cache::{CacheAnswer, RelatedCache};
+use super::cache::{CacheAnswer, Origin, RelatedCache, ServedBy};
 use super::keys::{ClusterNamespace, PrimaryKey};
 use super::patience::Patience;
 use crate::agent::objects::copies::SERVICE;
 use crate::agent::objects::fleet::Fleets;
-use crate::agent::objects::kinds::{RelatedKinds, resource};
-use crate::agent::objects::primaries::AllPrimaries;
+use crate::agent::objects::related::kinds::{RelatedKinds, resource};
+use crate::agent::objects::related::primaries::AllPrimaries;
 use crate::agent::retry::Backoff;
 use crate::decide::{ObjectAddress, Role, Side};
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
@@ -30,6 +30,9 @@ use crate::rules::selector::Selector;
 
 /// How long changes of consumers' APIs are collected before related objects are listed anew.
 const NEW_APIS: Duration = Duration::from_secs(1);
+
+/// How long the moves of clusters to an endpoint are collected before its related objects are listed again.
+const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// Everything that is known of related objects.
 pub(in crate::agent::objects) struct RelatedWatches {
@@ -155,9 +158,19 @@ impl RelatedWatches {
         self.cache(side, gvr).lock().list(user, &endpoint, scope, selector)
     }
 
-    /// Notes that the agent may not write an object that the end of a primary depends on.
-    pub fn refused(&self, user: &PrimaryKey, at: &str) {
-        self.refusals.one(user, &written(at), Instant::now(), Duration::ZERO);
+    /// Notes that the agent may not write an object that the end of a primary depends on, and says whether that has lasted for a while.
+    pub fn refused(&self, user: &PrimaryKey, at: &str, grace: Duration) -> bool {
+        self.refusals.one(user, &format!("write {at}"), Instant::now(), grace)
+    }
+
+    /// The end of a primary no longer depends on an object.
+    pub fn give_up(&self, user: &PrimaryKey, at: &str) {
+        self.refusals.one(user, &given_up(at), Instant::now(), Duration::ZERO);
+    }
+
+    /// Whether the end of a primary no longer depends on an object.
+    pub fn is_given_up(&self, user: &PrimaryKey, at: &str) -> bool {
+        self.refusals.has(user, &given_up(at), Instant::now(), Duration::ZERO)
     }
 
     /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is requeued
@@ -175,24 +188,18 @@ impl RelatedWatches {
         self.cache(side, gvr).lock().marked(user, &endpoint, cluster, owner)
     }
 
-    /// Takes in what the server answered about one object.
-    pub fn learn(&self, side: Side, gvr: &Gvr, scope: &ClusterNamespace, name: &str, object: Option<&Value>) {
-        if let Some(cache) = self.find(side, gvr) {
-            cache.lock().learn(scope, name, object.and_then(|object| cached(object, scope)));
-        }
-    }
-
-    /// Takes in a list from the server.
-    pub fn learn_list(&self, side: Side, gvr: &Gvr, scope: &ClusterNamespace, selector: &Selector, objects: &[Value]) {
-        if let Some(cache) = self.find(side, gvr) {
-            let objects = objects.iter().filter_map(|object| cached(object, scope)).collect();
-            cache.lock().learn_list(scope, selector, objects);
-        }
+    /// Whom a question goes to that is asked now; to be given with the answer.
+    pub fn asked(&self, side: Side, gvr: &Gvr, cluster: &str) -> Option<Asked> {
+        let (endpoint, cache) = (self.endpoint(side, cluster)?, self.find(side, gvr)?);
+        let origin = cache.lock().origin(&endpoint);
+        Some(Asked { endpoint, origin, cache })
     }
 
     /// An object was written.
     pub fn wrote(&self, cluster: &str, at: &ObjectAddress, object: &Value) {
-        self.learn(at.side, &gvr_of(at), &scope_of(cluster, at), &at.name, Some(object));
+        if let Some(asked) = self.asked(at.side, &gvr_of(at), cluster) {
+            asked.learn(&scope_of(cluster, at), &at.name, Some(object));
+        }
     }
 
     /// An object was deleted, or differs from what is cached.
@@ -239,6 +246,27 @@ impl RelatedWatches {
     }
 }
 
+/// A question to a server whose answer the cache is to learn.
+pub(in crate::agent::objects) struct Asked {
+    endpoint: String,
+    origin: Origin,
+    cache: Arc<Mutex<RelatedCache>>,
+}
+
+impl Asked {
+    /// Takes in what the server answered about one object.
+    pub fn learn(&self, scope: &ClusterNamespace, name: &str, object: Option<&Value>) {
+        let object = object.and_then(|object| cached(object, scope));
+        self.cache.lock().learn(&self.endpoint, self.origin, scope, name, object);
+    }
+
+    /// Takes in a list from the server.
+    pub fn learn_list(&self, scope: &ClusterNamespace, selector: &Selector, objects: &[Value]) {
+        let objects = objects.iter().filter_map(|object| cached(object, scope)).collect();
+        self.cache.lock().learn_list(&self.endpoint, self.origin, scope, selector, objects);
+    }
+}
+
 /// Feeds one cache.
 #[derive(Clone)]
 struct CacheFeed {
@@ -261,7 +289,10 @@ impl CacheFeed {
         let mut events = self.fleets.consumers.subscribe();
         let mut running: HashMap<EndpointId, (Client, JoinSet<()>)> = HashMap::new();
         let mut refresh = None;
+        // Endpoints to which clusters have moved, and when they are listed again.
+        let mut arrivals: HashMap<EndpointId, Instant> = HashMap::new();
         loop {
+            let arrived = arrivals.values().min().copied();
             tokio::select! {
                 event = events.next() => match event {
                     Some(FleetEvent::EndpointUp(endpoint)) => {
@@ -272,8 +303,14 @@ impl CacheFeed {
                         drop(running.remove(&id));
                         self.cache.lock().lose(id.as_str());
                     }
-                    // Another endpoint may serve it from now on.
-                    Some(FleetEvent::Engage(cluster)) => self.cache.lock().doubt_cluster(cluster.name()),
+                    // Another endpoint may serve it from now on, and may have said something about it before.
+                    Some(FleetEvent::Engage(cluster)) => {
+                        let (moved, users) = self.cache.lock().settle(cluster.name(), cluster.endpoint().as_str());
+                        if moved {
+                            arrivals.entry(cluster.endpoint().clone()).or_insert_with(|| Instant::now() + ARRIVAL);
+                            self.requeue(users);
+                        }
+                    }
                     // kcp goes on serving a watch under the schema it began with, so a new schema needs a new list and watch.
                     Some(FleetEvent::ApisChanged { .. }) => refresh = Some(Instant::now() + NEW_APIS),
                     Some(_) => {}
@@ -285,6 +322,24 @@ impl CacheFeed {
                         *task = start(id, client);
                     }
                 }
+                () = tokio::time::sleep_until(arrived.unwrap_or_else(Instant::now)), if arrived.is_some() => {
+                    let now = Instant::now();
+                    for (id, _) in arrivals.extract_if(|_, at| *at <= now) {
+                        if let Some((client, task)) = running.get_mut(&id) {
+                            *task = start(&id, client);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn requeue(&self, users: HashSet<PrimaryKey>) {
+        let requeues = self.requeues.lock();
+        for (published, key) in users {
+            if let Some(requeue) = requeues.get(&published) {
+                // Nobody listens any more when the PublishedResource has gone.
+                let _ = requeue.send(key);
             }
         }
     }
@@ -319,26 +374,21 @@ impl CacheFeed {
                 _ => {}
             }
             let serves = |cluster: &str| match self.side.role {
-                Role::Provider => true,
-                Role::Consumer => {
-                    self.fleets.consumers.cluster(cluster).is_ok_and(|cluster| cluster.endpoint().as_str() == endpoint)
-                }
+                Role::Provider => ServedBy::Here,
+                Role::Consumer => match self.fleets.consumers.cluster(cluster) {
+                    Ok(cluster) if cluster.endpoint().as_str() == endpoint => ServedBy::Here,
+                    Ok(_) => ServedBy::Elsewhere,
+                    Err(_) => ServedBy::Nobody,
+                },
             };
             let users = self.cache.lock().apply(&endpoint, &event, serves);
-            let requeues = self.requeues.lock();
-            for (published, key) in users {
-                if let Some(requeue) = requeues.get(&published) {
-                    // Nobody listens any more when the PublishedResource has gone.
-                    let _ = requeue.send(key);
-                }
-            }
+            self.requeue(users);
         }
     }
 }
 
-/// How a refused write is remembered.
-pub(in crate::agent::objects) fn written(at: &str) -> String {
-    format!("write {at}")
+fn given_up(at: &str) -> String {
+    format!("give up {at}")
 }
 
 /// Group, version and resource of an object.

@@ -39,7 +39,7 @@ fn beyond_the_budget_checksums_are_kept_unless_only_content_tells_what_an_entry_
 
 fn states() -> States {
     let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-    States::new(Client::try_from(config).unwrap(), "agent")
+    States::new(Client::try_from(config).unwrap(), "agent", "agent")
 }
 
 fn kind(version: &str) -> ApiKind {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::api::APPLIED_STATE;
 use crate::decide::state::{StatusNote, checksum, sum};
+use crate::rules::metadata::label;
 
 fn verbs(plan: &Plan) -> Vec<&'static str> {
     plan.steps.iter().chain(plan.strands.iter().flatten()).map(Step::verb).collect()
@@ -49,17 +50,21 @@ fn a_status_is_not_sent_with_a_version_that_the_finalizer_has_just_outdated() {
 #[test]
 fn new_and_adopted_copies_carry_the_mark_of_their_state() {
     let mut model = Model::with_source(json!({"replicas": 1}));
-    let mark = |model: &Model| model.copy.as_ref().unwrap()["metadata"]["annotations"][APPLIED_STATE].clone();
+    let mark = |model: &Model| {
+        let mark = model.copy.as_ref().unwrap()["metadata"]["annotations"][APPLIED_STATE].clone();
+        let mark = carrick_sync::Mark::read(mark.as_str().unwrap());
+        (mark.sum, mark.number)
+    };
     let last = |model: &Model| sum(model.state.entries().next().unwrap().1.last.as_ref().unwrap().whole().unwrap());
     model.settle(&rules(json!({})));
-    assert_eq!(mark(&model), last(&model));
+    assert_eq!(mark(&model), (last(&model), 0));
     model.state = PrimaryState::default();
     model.set_spec(json!({"replicas": 2}));
     model.settle(&rules(json!({})));
-    assert_eq!(mark(&model), last(&model), "written as a whole");
+    assert_eq!(mark(&model), (last(&model), 1), "written as a whole");
     model.set_spec(json!({"replicas": 3}));
     model.settle(&rules(json!({})));
-    assert_eq!(mark(&model), last(&model), "edited");
+    assert_eq!(mark(&model), (last(&model), 2), "edited");
 }
 
 #[test]
@@ -164,14 +169,19 @@ fn a_copy_that_is_handed_over_becomes_what_its_new_source_says_and_comes_to_rest
     for (apply, replicas) in [(false, 1), (false, 5), (true, 1), (true, 5)] {
         let with = |spec: Value| Rules { apply, ..rules(spec) };
         let mut model = Model::with_source(json!({"replicas": 1}));
+        model.source.as_mut().unwrap()["metadata"]["labels"] = json!({"team": "old", "both": "1"});
         model.settle(&with(json!({})));
         model.copy.as_mut().unwrap()["spec"]["replicas"] = replicas.into();
+        model.copy.as_mut().unwrap()["metadata"]["labels"]["operator"] = "1".into();
         model.source.as_mut().unwrap()["metadata"]["uid"] = "another".into();
+        model.source.as_mut().unwrap()["metadata"]["labels"] = json!({"new": "1", "both": "1"});
         model.settle(&with(json!({"adoption": "TakeOver"})));
         model.settle(&with(json!({})));
         let copy = model.copy.unwrap();
         assert_eq!(copy["spec"], json!({"replicas": 1}), "{apply} {replicas}");
         assert_eq!(copy["metadata"]["annotations"][REMOTE_UID], "another", "{apply} {replicas}");
+        let labels = ["team", "both", "new", "operator"].map(|key| label(&copy, key).is_some());
+        assert_eq!(labels, [false, true, true, true], "{apply} {replicas}: the labels of the earlier one go with it");
     }
 }
 
@@ -236,4 +246,26 @@ fn a_related_object_named_like_its_primary_is_distinguished_by_checksums_too() {
     let plan = model.plan(&rules);
     let [Step::Track { records }] = plan.steps.as_slice() else { panic!("{plan:?}") };
     assert_ne!(records[0].0, entry_key("c1", "default", "my-cron"));
+}
+
+#[test]
+fn what_a_crash_leaves_unrecorded_is_recorded_by_the_next_write_that_is_needed_anyway() {
+    for apply in [false, true] {
+        let rules = Rules { apply, ..rules(json!({})) };
+        let mut model = Model::with_source(json!({"replicas": 1}));
+        let created = model.plan(&rules).steps.iter().position(|step| matches!(step, Step::Create { .. })).unwrap();
+        model.crash_after(&rules, created + 1);
+        assert_eq!(model.state, PrimaryState::default(), "nothing is remembered");
+        let verbs: Vec<_> = model.plan(&rules).steps.iter().map(Step::verb).collect();
+        // What may still be on its way to the copy is kept out first, unless the server does that.
+        let needed = if apply { &["remember"][..] } else { &["edit", "remember"] };
+        assert_eq!(verbs, needed, "apply {apply}: nothing is written only for that");
+        model.settle(&rules);
+        let note = model.state.entries().next().unwrap().1.copy.clone().unwrap();
+        // Whether the agent made it is not inferred: what was adopted says so itself, and all else that bears the link goes with its order.
+        assert_eq!((note.uid.as_str(), note.how), ("u", None), "apply {apply}");
+        model.delete_source();
+        model.settle(&rules);
+        assert!(model.copy.is_none() && model.source.is_none(), "apply {apply}");
+    }
 }

@@ -79,3 +79,97 @@ fn what_is_withdrawn_is_told_so_before_it_is_released() {
     assert!(!metadata["finalizers"].as_array().is_some_and(|all| all.contains(&json!(FINALIZER))), "{metadata}");
     assert!(model.copy.is_some());
 }
+
+#[test]
+fn a_finalizer_that_a_consumer_sets_is_no_place() {
+    let limited = rules(json!({"limits": {"objectsPerWorkspace": 2}}));
+    let mut model = Model { ahead: 2, ..Model::with_source(json!({"image": "a"})) };
+    let metadata = &mut model.source.as_mut().unwrap()["metadata"];
+    metadata["finalizers"] = json!([FINALIZER]);
+    metadata["annotations"] = json!({ HELD_BY: "agent" });
+    assert_eq!(refused(&model, &limited), Some(Refusal::Limit(2).to_string()));
+    // What was placed keeps its place, also while it has no copy.
+    model.ahead = 0;
+    model.settle(&limited);
+    (model.copy, model.ahead) = (None, 2);
+    assert_eq!(refused(&model, &limited), None);
+}
+
+#[test]
+fn a_change_of_labels_must_keep_the_rules_with_either_memory() {
+    for apply in [false, true] {
+        let labelled = |expression: &str| Rules { apply, ..admitting(expression) };
+        let rules = labelled(
+            "!has(self.metadata.labels) || !('tier' in self.metadata.labels) || self.metadata.labels['tier'] != 'gold'",
+        );
+        let mut model = Model::with_source(json!({"replicas": 4}));
+        model.settle(&rules);
+        let label = |model: &mut Model, tier: &str| {
+            model.source.as_mut().unwrap()["metadata"]["labels"] = json!({ "tier": tier });
+        };
+        label(&mut model, "silver");
+        model.settle(&rules);
+        assert_eq!(model.copy.as_ref().unwrap()["metadata"]["labels"]["tier"], "silver");
+        label(&mut model, "gold");
+        assert_eq!(refused(&model, &rules).as_deref(), Some("no"), "apply {apply}");
+        // And so must the removal of a field.
+        let needing = labelled("has(self.spec.image)");
+        let mut model = Model::with_source(json!({"replicas": 4, "image": "a"}));
+        model.settle(&needing);
+        model.source.as_mut().unwrap()["spec"] = json!({"replicas": 4});
+        assert_eq!(refused(&model, &needing).as_deref(), Some("no"), "apply {apply}");
+    }
+}
+
+#[test]
+fn a_mark_that_something_removes_costs_one_more_apply_and_holds_up_no_status() {
+    let applying = Rules { apply: true, ..rules(json!({})) };
+    let mut model = Model::with_source(json!({"image": "a"}));
+    let strip = |model: &mut Model| {
+        if let Some(annotations) = model.copy.as_mut().and_then(|copy| copy["metadata"]["annotations"].as_object_mut())
+        {
+            annotations.remove(WORDS.applied_state);
+        }
+    };
+    for image in ["a", "b", "c"] {
+        model.source.as_mut().unwrap()["spec"]["image"] = json!(image);
+        let mut applies = 0;
+        for _ in 0..8 {
+            let plan = model.plan(&applying);
+            applies += plan.steps.iter().filter(|step| matches!(step, Step::Apply { .. })).count();
+            plan.steps.into_iter().chain(plan.strands.into_iter().flatten()).for_each(|step| model.execute(step));
+            strip(&mut model);
+        }
+        assert!(applies <= 2, "{applies} applies");
+        assert_eq!(model.copy.as_ref().unwrap()["spec"]["image"], image);
+        model.copy.as_mut().unwrap()["status"] = json!({ "phase": image });
+        let plan = model.plan(&applying);
+        plan.steps.into_iter().chain(plan.strands.into_iter().flatten()).for_each(|step| model.execute(step));
+        assert_eq!(model.source.as_ref().unwrap()["status"]["phase"], image);
+    }
+}
+
+#[test]
+fn what_changes_while_apply_is_switched_off_keeps_what_is_the_operators_and_removes_what_was_ours() {
+    let applying = Rules { apply: true, ..rules(json!({})) };
+    let mut model = Model::with_source(json!({"image": "a", "replicas": 1}));
+    model.source.as_mut().unwrap()["metadata"]["labels"] = json!({"ours": "1"});
+    model.settle(&applying);
+    // From now on its fields are owned by an apply.
+    model.source.as_mut().unwrap()["spec"]["image"] = json!("b");
+    model.settle(&applying);
+    let copy = model.copy.as_mut().unwrap();
+    copy["spec"]["owner"] = json!("operator");
+    copy["metadata"]["labels"]["theirs"] = json!("2");
+    // While no agent runs, the order changes.
+    let source = model.source.as_mut().unwrap();
+    source["metadata"]["labels"] = json!({});
+    source["spec"] = json!({"image": "c"});
+    let remembering = rules(json!({}));
+    model.settle(&remembering);
+    let copy = model.copy.as_ref().unwrap();
+    assert_eq!(copy["spec"], json!({"image": "c", "owner": "operator"}));
+    assert_eq!((&copy["metadata"]["labels"]["theirs"], copy["metadata"]["labels"].get("ours")), (&json!("2"), None));
+    // And the memory is that of states from now on.
+    assert!(model.state.entries().all(|(_, entry)| entry.last.as_ref().is_some_and(|last| last.whole().is_some())));
+}

@@ -79,25 +79,6 @@ fn an_object_that_is_taken_over_gets_the_content_although_that_was_written_to_it
 }
 
 #[test]
-fn whose_an_object_is_waits_for_all_that_is_remembered() {
-    let rules = rules(json!([referred("kcp")]));
-    let mut world = World::with(&rules, &[("a", "s")]);
-    world.secret("kcp", "s");
-    let plan = world.plan(&rules, "a");
-    // The agent died after it had created the copy, and the state Secret has not been read.
-    let tracked = plan.steps.into_iter().find(|step| matches!(step, Step::Track { .. })).unwrap();
-    world.execute("a", tracked);
-    let all = world.states["a"].clone();
-    replaced(&mut world, "service", json!({}));
-    world.states.insert("a".into(), all.sums());
-    let plan = world.plan(&rules, "a");
-    assert!(plan.needs_memory && writes(&plan).is_empty() && plan.problems.is_empty(), "{plan:?}");
-    world.states.insert("a".into(), all);
-    let plan = world.plan(&rules, "a");
-    assert!(!plan.needs_memory && plan.problems.len() == 1, "{plan:?}");
-}
-
-#[test]
 fn an_original_that_another_order_remembers_is_left_to_that_one() {
     let rules = rules(json!([referred("kcp")]));
     let mut world = settled(&rules, "kcp");
@@ -201,6 +182,8 @@ fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
         others: &[],
         released: false,
         ahead: 0,
+        ended: false,
+        former: &NOBODY,
     };
     let plan = decide(&rules, seen).unwrap();
     assert!(plan.is_settled(), "{plan:?}");

@@ -1,0 +1,109 @@
+//! Which claims somebody on the consumer's side has accepted.
+//!
+//! Whoever creates a binding has chosen it, with all that it claims. A bundle binds what the provider likes to export later, so its claims need a word
+//! of their own: the name of a resource, for whatever is claimed of it, or the mark of one claim, which does not fit any more once the claim changes.
+
+use std::collections::BTreeSet;
+
+use carrick_json::go;
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+use super::shown;
+use crate::v1alpha2::{PermissionClaim, Selector};
+
+/// The claims that are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// All of them.
+    All,
+    /// Those that these words stand for.
+    Words(BTreeSet<String>),
+}
+
+impl Accepted {
+    /// What the values of annotations accept.
+    ///
+    /// ```
+    /// use carrick_bind_api::claims::{Accepted, mark};
+    /// use carrick_bind_api::v1alpha2::{PermissionClaim, Selector};
+    ///
+    /// let claim = PermissionClaim::new("", "secrets", Selector::default());
+    /// assert!(Accepted::of_words(["configmaps, secrets"]).accepts(&claim));
+    /// assert!(Accepted::of_words([mark(&claim).as_str()]).accepts(&claim));
+    /// assert!(!Accepted::of_words(["configmaps"]).accepts(&claim));
+    /// ```
+    pub fn of_words<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
+        let words =
+            values.into_iter().flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty());
+        Self::Words(words.map(str::to_owned).collect())
+    }
+
+    /// Whether a claim is accepted.
+    pub fn accepts(&self, claim: &PermissionClaim) -> bool {
+        match self {
+            Self::All => true,
+            Self::Words(words) => words.contains(&shown(&claim.group, &claim.resource)) || words.contains(&mark(claim)),
+        }
+    }
+}
+
+/// What stands for exactly this claim: its resource, and a hash of what it selects.
+pub fn mark(claim: &PermissionClaim) -> String {
+    // By way of a value, whose keys are sorted: the order in which a server sends fields means nothing.
+    let value = serde_json::to_value(claim).unwrap_or_default();
+    let hash = Sha256::digest(go::to_line(&value).unwrap_or_default().as_bytes());
+    let hash: String = HEXLOWER.encode(&hash).chars().take(32).collect();
+    format!("{}-{hash}", shown(&claim.group, &claim.resource))
+}
+
+/// A claim in words, for whoever has to accept it.
+pub fn described(claim: &PermissionClaim) -> String {
+    let Selector { label_selector, named_resources, references, .. } = &claim.selector;
+    let mut parts = Vec::new();
+    if let Some(labels) = label_selector {
+        let text = serde_json::to_value(labels).unwrap_or_default();
+        let is_empty = |field: &str| text[field].as_object().is_none_or(serde_json::Map::is_empty);
+        if is_empty("matchLabels") && text["matchExpressions"].as_array().is_none_or(Vec::is_empty) {
+            return format!("ALL {} of this cluster", claim.resource);
+        }
+        parts.push(format!("with labels {text}"));
+    }
+    for named in named_resources {
+        let at = if named.namespace.is_empty() { "any namespace" } else { &named.namespace };
+        parts.push(format!("named {} in {at}", named.name));
+    }
+    parts.extend(references.iter().map(|it| format!("that {} refer to", shown(&it.group, &it.resource))));
+    let parts = if parts.is_empty() { "none".to_owned() } else { parts.join(", or ") };
+    format!("{} ({parts})", shown(&claim.group, &claim.resource))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn claim(selector: &Value) -> PermissionClaim {
+        serde_json::from_value(json!({"group": "", "resource": "secrets", "selector": selector})).unwrap()
+    }
+
+    #[test]
+    fn a_mark_fits_one_claim_only() {
+        let (narrow, wide) = (claim(&json!({"namedResources": [{"name": "a"}]})), claim(&json!({"labelSelector": {}})));
+        assert_eq!(mark(&narrow), mark(&narrow));
+        assert_ne!(mark(&narrow), mark(&wide));
+        let accepted = Accepted::of_words([mark(&narrow).as_str()]);
+        assert!(accepted.accepts(&narrow) && !accepted.accepts(&wide));
+        assert!(Accepted::All.accepts(&wide) && !Accepted::of_words([""]).accepts(&wide));
+    }
+
+    #[test]
+    fn people_are_told_what_is_claimed() {
+        assert_eq!(described(&claim(&json!({"labelSelector": {}}))), "ALL secrets of this cluster");
+        let some = claim(&json!({"labelSelector": {"matchLabels": {"app": "x"}}, "namedResources": [{"name": "a"}],
+            "references": [{"group": "g.io", "resource": "things"}]}));
+        let words = "secrets (with labels {\"matchLabels\":{\"app\":\"x\"}}, or named a in any namespace, or that things.g.io refer to)";
+        assert_eq!(described(&some), words);
+        assert_eq!(described(&claim(&json!({}))), "secrets (none)");
+    }
+}

@@ -1,0 +1,12 @@
+//! Whole flows on embedded planes: a provider with a backend, and consumers with konnectors.
+
+mod world;
+
+mod existing;
+mod input;
+mod isolation;
+mod kills;
+mod portal;
+mod portal_fields;
+mod replicas;
+mod withdrawal;

@@ -1,0 +1,438 @@
+//! What people see of a running agent: doctor, explain and top, run as a user would, beside `carrick dev`.
+
+#![cfg(unix)] // stopping needs signals
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::running::{Folder, Running, carrick};
+use serde_json::{Value, json};
+
+const CRD: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: buckets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Bucket, listKind: BucketList, plural: buckets, singular: bucket}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {region: {type: string}}}
+          status: {type: object, properties: {url: {type: string}}}
+";
+// As kubectl apply would take it: a namespace where there is none, keys with nothing below, a comment that is longer than most.
+const PUBLISHED: &str = "
+# ------------------------------------------------------------------------------------------------------------------------------------
+apiVersion: syncagent.kcp.io/v1alpha1
+kind: PublishedResource
+metadata: {name: buckets, namespace: default, labels: , annotations: }
+spec:
+  resource: {apiGroup: example.com, kind: Bucket, versions: [v1]}
+  projection:
+  related:
+  - identifier: keys
+    origin: service
+    version: v1
+    resource: secrets
+    projection:
+    object: {template: {template: '{{ .Object.metadata.name }}-keys'}}
+status:
+";
+const ORDER: &str =
+    "{apiVersion: example.com/v1, kind: Bucket, metadata: {name: first, namespace: default}, spec: {region: eu}}";
+
+struct Stage {
+    folder: Folder,
+    dev: Running,
+}
+
+impl Stage {
+    fn open(test: &str) -> Self {
+        let folder = Folder::new(test);
+        for (name, text) in [("crd.yaml", CRD), ("pr.yaml", PUBLISHED), ("order.yaml", ORDER)] {
+            fs::write(folder.path(name), text).unwrap();
+        }
+        let paths = [("--crd", "crd.yaml"), ("--published-resource", "pr.yaml"), ("--object", "order.yaml")];
+        let mut args = vec!["dev".to_owned(), "--data-dir".to_owned(), folder.path("dev")];
+        args.extend(paths.iter().flat_map(|(flag, name)| [(*flag).to_owned(), folder.path(name)]));
+        let mut dev = Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        dev.until("object buckets default/first: order generation 1 → copy generation 1");
+        Self { folder, dev }
+    }
+
+    /// Runs a command with the flags of the agent that `carrick dev` runs, which has a name of its own; exit code, stdout and stderr.
+    fn ask(&self, command: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
+        let (service, kcp) = (self.folder.path("dev/service.kubeconfig"), self.folder.path("dev/provider.kubeconfig"));
+        let namespace = self.namespace();
+        let flags = [
+            "--kubeconfig",
+            &service,
+            "--kcp-kubeconfig",
+            &kcp,
+            "--apiexportendpointslice-ref",
+            "dev",
+            "--namespace",
+            &namespace,
+        ];
+        let output = carrick(&[command, &flags, more].concat()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// The address of the dashboard that `carrick dev` prints.
+    fn dashboard(&self) -> String {
+        let line = self.dev.output.lines().find(|line| line.starts_with("dashboard")).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    }
+
+    /// The namespace of the agent, which has the name of the run.
+    fn namespace(&self) -> String {
+        let kubeconfig = self.folder.path("dev/service.kubeconfig");
+        let output = crate::running::kubectl(&["--kubeconfig", &kubeconfig, "get", "ns", "-o", "name"]);
+        let found = output.map(|output| String::from_utf8(output.stdout).unwrap()).unwrap_or_default();
+        let found =
+            found.lines().find_map(|line| line.strip_prefix("namespace/").filter(|it| it.starts_with("carrick-dev-")));
+        found.unwrap_or("carrick-dev").to_owned()
+    }
+
+    /// Asks again until the answer is right.
+    fn until(
+        &self,
+        command: &[&str],
+        more: &[&str],
+        is_right: impl Fn(&(Option<i32>, String, String)) -> bool,
+    ) -> String {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let answer = self.ask(command, more);
+            if is_right(&answer) {
+                return answer.1;
+            }
+            assert!(Instant::now() < deadline, "{answer:?}");
+        }
+    }
+
+    fn save(&self, name: &str, text: &str) {
+        let beside = self.folder.path(".beside");
+        fs::write(&beside, text).unwrap();
+        fs::rename(beside, self.folder.path(name)).unwrap();
+    }
+}
+
+#[test]
+fn explain_agrees_with_the_agent() {
+    let mut stage = Stage::open("look-explain");
+    // The agent is called dev, which is not what the name of the slice suggests.
+    let told = stage.until(&["explain"], &[], |(code, told, _)| {
+        *code == Some(0) && told.starts_with("Agent dev\n") && told.contains("in line with service Bucket")
+    });
+    assert!(
+        told.contains("waits: related resource \"keys\": service Secret ") && told.contains(" does not exist"),
+        "{told}"
+    );
+    assert!(told.contains("  root:consumer default/first: "), "{told}");
+
+    for (more, wanted) in [
+        (["--workspace", "root:nobody"], "no consumer's workspace is called \"root:nobody\""),
+        (["--object", "default/nothing"], "no object default/nothing is offered"),
+    ] {
+        let (code, _, told) = stage.ask(&["explain"], &more);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains(wanted), "{told}");
+    }
+
+    // A related kind that nobody serves is an error of every object, and a doubt before there is any.
+    stage.save("pr.yaml", &PUBLISHED.replace("resource: secrets", "resource: safes"));
+    let told = stage.until(&["explain"], &[], |(_, told, _)| told.contains("1 with errors"));
+    assert!(
+        told.contains("    error: related resource \"keys\": the service cluster has no resource safes./v1"),
+        "{told}"
+    );
+    assert!(told.contains("  doubtful: spec.related[0]: the service cluster serves no safes"), "{told}");
+
+    // Rules that are not valid: the agent goes on by the earlier ones, and explain says so.
+    stage.save("pr.yaml", &PUBLISHED.replace("metadata.name }}-keys", "metadata.name | uper }}-keys"));
+    stage.dev.until("did you mean upper?");
+    let told =
+        stage.until(&["explain"], &[], |(_, told, _)| told.contains("the running agent reports Syncing: By the rules"));
+    assert!(told.contains("  problem: ") && told.contains("→uper←"), "{told}");
+    assert!(told.contains("default/first: the rules of its PublishedResource are not valid"), "{told}");
+    stage.save("pr.yaml", PUBLISHED);
+    stage.dev.until("✓ published buckets: Bucket.example.com as v");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn the_way_of_an_order_is_a_tree_down_to_what_the_operator_made() {
+    let stage = Stage::open("trace");
+    let text = stage.until(&["trace", "default/first"], &[], |(code, out, _)| *code == Some(0) && out.contains("└─ "));
+    assert!(text.starts_with("Bucket default/first  in workspace root:consumer, since "), "{text}");
+    let service = stage.folder.path("dev/service.kubeconfig");
+    let Some(found) = crate::running::kubectl(&["--kubeconfig", &service, "get", "buckets", "-A", "-o", "json"]) else {
+        return;
+    };
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let copy = &found["items"][0]["metadata"];
+    let owner = json!({ "apiVersion": "example.com/v1", "kind": "Bucket", "name": copy["name"], "uid": copy["uid"] });
+    let made = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "made", "namespace": copy["namespace"], "ownerReferences": [owner] },
+    });
+    fs::write(stage.folder.path("made.json"), made.to_string()).unwrap();
+    crate::running::kubectl(&["--kubeconfig", &service, "apply", "-f", &stage.folder.path("made.json")]).unwrap();
+    let (code, out, told) = stage.ask(&["trace", "default/first"], &["-o", "json"]);
+    assert_eq!(code, Some(0), "{told}");
+    let orders: Value = serde_json::from_str(&out).unwrap();
+    let below = &orders[0]["children"][0]["children"][0];
+    let namespace = copy["namespace"].as_str().unwrap();
+    assert_eq!(below["object"], format!("ConfigMap {namespace}/made"), "{out}");
+    let (code, _, told) = stage.ask(&["trace", "default/other"], &[]);
+    assert!(code == Some(1) && told.contains("default/other"), "{code:?} {told}");
+}
+
+#[test]
+fn without_flags_the_agent_is_found_by_its_deployment() {
+    let stage = Stage::open("found");
+    let (service, kcp) = (stage.folder.path("dev/service.kubeconfig"), stage.folder.path("dev/provider.kubeconfig"));
+    let kubectl = |arguments: &[&str]| {
+        let all = [&["--kubeconfig", &service][..], arguments].concat();
+        let Some(output) = crate::running::kubectl(&all) else { return false };
+        assert!(output.status.success(), "{output:?}");
+        true
+    };
+    let namespace = stage.namespace();
+    if !kubectl(&["create", "secret", "generic", "kcp", "-n", &namespace, &format!("--from-file=kubeconfig={kcp}")]) {
+        return;
+    }
+    // Nobody was asked, so nothing is found yet.
+    let (code, _, told) = ask(&["doctor", "--kubeconfig", &service]);
+    assert!(code == Some(2) && told.contains("no Deployment of an agent was found"), "{code:?} {told}");
+    for name in ["one", "two"] {
+        let container = json!({
+            "name": "agent", "image": "agent", "volumeMounts": [{ "name": "kcp", "mountPath": "/kcp" }],
+            "args": [
+                "--apiexportendpointslice-ref=dev", "--kcp-kubeconfig=/kcp/kubeconfig", "--agent-name=dev",
+                format!("--namespace={namespace}"),
+            ],
+        });
+        let template = json!({
+            "metadata": { "labels": { "app": name } },
+            "spec": { "containers": [container], "volumes": [{ "name": "kcp", "secret": { "secretName": "kcp" } }] },
+        });
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "namespace": namespace },
+            "spec": { "selector": { "matchLabels": { "app": name } }, "template": template },
+        });
+        fs::write(stage.folder.path("deployment.json"), deployment.to_string()).unwrap();
+        kubectl(&["apply", "-f", &stage.folder.path("deployment.json")]);
+        let (code, out, told) = ask(&["doctor", "--kubeconfig", &service, "--fail-on", "red"]);
+        if name == "one" {
+            assert!(told.contains(&format!("--from-deployment {namespace}/one")), "{told}");
+            assert!(code == Some(0) && out.contains("buckets is published as"), "{code:?} {out}");
+            let (code, out, _) = ask(&["explain", "--kubeconfig", &service]);
+            assert!(code == Some(0) && out.contains("default/first"), "{code:?} {out}");
+            let (code, out, _) = ask(&["diff", "--kubeconfig", &service]);
+            assert_eq!(code, Some(0), "{out}");
+        } else {
+            assert_eq!(code, Some(2));
+            for name in ["one", "two"] {
+                assert!(told.contains(&format!("{namespace}/{name}, for dev")), "{told}");
+            }
+        }
+    }
+}
+
+/// Exit code, standard output and standard error of a command.
+fn ask(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = carrick(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn doctor_is_green_for_a_running_agent_and_fits_the_screen() {
+    let stage = Stage::open("look-doctor");
+    let (code, told, _) = stage.ask(&["doctor"], &[]);
+    assert_eq!(code, Some(0), "{told}");
+    for wanted in
+        ["the export is kept by this agent, dev", "this agent runs at ", "1 copy of buckets.example.com belong"]
+    {
+        assert!(told.contains(wanted), "{wanted:?} is not in\n{told}");
+    }
+    assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
+
+    // The same flags in a file.
+    let file = stage.folder.path("agent.yaml");
+    let text = format!(
+        "kubeconfig: {}\nkcp-kubeconfig: {}\napiexportendpointslice-ref: dev\nnamespace: {}\n",
+        stage.folder.path("dev/service.kubeconfig"),
+        stage.folder.path("dev/provider.kubeconfig"),
+        stage.namespace()
+    );
+    fs::write(&file, text).unwrap();
+    let output = carrick(&["doctor", "--config", &file, "-o", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["severity"], "green", "{report}");
+
+    // Nothing that is no longer published stays unnoticed.
+    fs::remove_file(stage.folder.path("pr.yaml")).unwrap();
+    let offers = "the export still offers buckets.example.com";
+    let json = ["-o", "json"];
+    let told = stage.until(&["doctor"], &json, |(_, told, _)| told.contains(offers));
+    // The command can be pasted as it is.
+    let report: Value = serde_json::from_str(&told).unwrap();
+    let mut findings = report["findings"].as_array().unwrap().iter();
+    let finding = findings.find(|it| it["text"].as_str().unwrap().starts_with(offers)).unwrap();
+    let command = finding["fix"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    if crate::running::kubectl(&["version", "--client"]).is_some() {
+        let output = Command::new("sh").args(["-c", command]).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        stage.until(&["doctor"], &json, |(_, told, _)| !told.contains(offers));
+    }
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn top_takes_the_address_that_dev_prints() {
+    let stage = Stage::open("look-top");
+    let url = stage.dashboard();
+    let output = carrick(&["top", &url]).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.starts_with("dev  works  up "), "{told}");
+    assert!(told.contains("\nroot:consumer "), "{told}");
+    let output = carrick(&["top", &url, "-o", "json"]).output().unwrap();
+    let state: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(state["workspaces"][0]["path"], "root:consumer");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn top_tells_what_fails_until_it_is_healed() {
+    let stage = Stage::open("look-fails");
+    let url = stage.dashboard();
+    let until = |wanted: &dyn Fn(&str) -> bool| {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let told = String::from_utf8(carrick(&["top", &url]).output().unwrap().stdout).unwrap();
+            if wanted(&told) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{told}");
+        }
+    };
+    stage.save("pr.yaml", &PUBLISHED.replace("resource: secrets", "resource: safes"));
+    until(&|told| {
+        let wanted = "! 1 order of buckets fails (Related): root:consumer/default/first: related resource \"keys\"";
+        // The claim of a kind that nobody knows is refused, too.
+        !told.starts_with("dev  works") && told.contains(wanted)
+    });
+    stage.save("pr.yaml", PUBLISHED);
+    until(&|told| told.starts_with("dev  works  up ") && !told.contains("! "));
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn copies_without_an_order_are_listed_with_the_command_that_deletes_them() {
+    let stage = Stage::open("look-orphans");
+    let (url, consumer) = (stage.dashboard(), stage.folder.path("dev/consumer.kubeconfig"));
+    let service = stage.folder.path("dev/service.kubeconfig");
+    let ask = |config: &str, args: &[&str]| {
+        let output = crate::running::kubectl(&[&["--kubeconfig", config], args].concat())?;
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let until = |wanted: &dyn Fn(&Value) -> bool| {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let output = carrick(&["top", &url, "-o", "json"]).output().unwrap();
+            let state: Value = serde_json::from_slice(&output.stdout).unwrap();
+            if wanted(&state["orphans"]) {
+                return state["orphans"].clone();
+            }
+            assert!(Instant::now() < deadline, "{}", state["orphans"]);
+        }
+    };
+    let place = "jsonpath={.items[0].metadata.namespace} {.items[0].metadata.name}";
+    let Some(copy) = ask(&service, &["get", "buckets", "-A", "-o", place]) else { return };
+    let (namespace, name) = copy.split_once(' ').unwrap();
+    // Somebody keeps the copy while the order is deleted by force.
+    let keep = r#"{"metadata": {"finalizers": ["example.com/kept"]}}"#;
+    let patch = ["patch", "bucket", name, "-n", namespace, "--type=merge", "-p"];
+    ask(&service, &[&patch[..], &[keep]].concat());
+    fs::remove_file(stage.folder.path("order.yaml")).unwrap();
+    ask(&consumer, &["delete", "bucket", "first", "--wait=false", "--ignore-not-found"]);
+    let free = r#"{"metadata": {"finalizers": null}}"#;
+    ask(&consumer, &["patch", "bucket", "first", "--type=merge", "-p", free]);
+    let orphans = until(&|orphans| orphans.as_array().is_some_and(|all| !all.is_empty()));
+    let orphan = &orphans[0];
+    assert_eq!(
+        (&orphan["order"], &orphan["publishedResource"]),
+        (&json!("root:consumer/default/first"), &json!("buckets"))
+    );
+    assert_eq!(orphan["fix"], format!("kubectl delete buckets.example.com {name} -n {namespace}"));
+    assert!(orphan["copy"]["since"].as_str().is_some_and(|since| since.ends_with('Z')), "{orphan}");
+    ask(&service, &[&patch[..], &[free]].concat());
+    until(&|orphans| *orphans == json!([]));
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn one_page_shows_several_agents() {
+    let stage = Stage::open("look-agents");
+    let url = stage.dashboard();
+    let mut page = Running::start(&["dashboard", "--address", "127.0.0.1:0", &url, "127.0.0.1:1"]);
+    page.until("2 agents at http://127.0.0.1:");
+    let all = page.output.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let all = all.trim_end_matches(';').to_owned();
+    let agents: Value = serde_json::from_str(&crate::running::get(&all, "/agents.json")).unwrap();
+    assert_eq!(
+        (&agents["agents"][0]["agent"]["verdict"], &agents["agents"][0]["orders"]),
+        (&json!("works"), &json!(1.0))
+    );
+    let down = agents["agents"][1]["problem"].as_str().unwrap();
+    assert!(down.contains("http://127.0.0.1:1/state.json"), "{down}");
+    // The page of one agent, and what it asks for, are there as well; whatever else an agent may serve is not.
+    assert!(crate::running::get(&all, "/agents/1/").contains("<html data-agents"));
+    let told = String::from_utf8(carrick(&["top", &format!("{all}/agents/1")]).output().unwrap().stdout).unwrap();
+    assert!(told.starts_with("dev  works  up "), "{told}");
+    let found: Value =
+        serde_json::from_str(&crate::running::get(&all, "/agents/1/find.json?q=root:consumer/default/first")).unwrap();
+    assert_eq!((&found["total"], &found["found"][0]["object"]), (&json!(1), &json!("default/first")));
+    assert_eq!(crate::running::get(&all, "/agents/1/metrics"), "/agents/1/metrics is not here\n");
+    let refused = "this is shown only at localhost or an IP address\n";
+    assert_eq!(crate::running::get_as(&all, "rebound.example", "/agents.json"), refused);
+    assert_eq!(page.stop("TERM").0, Some(0));
+
+    let output = carrick(&["dashboard", "--address", "0.0.0.0:8090", &url]).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && told.contains("on loopback only; use 127.0.0.1:8090"), "{told}");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = carrick(&["completions", shell]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("from-deployment"), "{shell}: {text}");
+    }
+    let folder = Folder::new("look-man");
+    let output = carrick(&["man", "--dir", &folder.path("man")]).output().unwrap();
+    assert!(output.status.success());
+    let page = fs::read_to_string(folder.path("man/carrick-doctor.1")).unwrap();
+    assert!(page.contains("carrick\\-doctor") && page.contains("from\\-deployment"), "{page}");
+    // Global flags are listed once, apart from those of the command.
+    let output = carrick(&["doctor", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(help.matches("--verbose").count(), 1, "{help}");
+    assert!(help.find("Global options:").unwrap() > help.find("The agent:").unwrap(), "{help}");
+}

@@ -1,0 +1,142 @@
+//! Flags of kube-bind's own command line, and of kubectl, that scripts may pass: taken where they change nothing, refused where they would.
+
+/// What becomes of a flag.
+enum Fate {
+    /// It is left out, and this is said.
+    Said(&'static str),
+    /// It is left out; whoever passes it loses nothing.
+    Quiet,
+    /// Nothing is done without it.
+    Refused(&'static str),
+}
+
+/// A flag, whether it has a value, and what becomes of it.
+const FLAGS: &[(&str, bool, Fate)] = &[
+    ("--no-banner", false, Fate::Quiet),
+    ("--downgrade-konnector", false, Fate::Said("a konnector is replaced with --konnector-image only")),
+    ("--remote-namespace", true, Fate::Said("the provider's kubeconfig names the namespace")),
+    (
+        "--konnector-host-alias",
+        true,
+        Fate::Refused(
+            "the konnector's pods get no host aliases; add them to its Deployment, and pass --skip-konnector",
+        ),
+    ),
+    ("--disable-compression", false, Fate::Quiet),
+    (
+        "--request-timeout",
+        true,
+        Fate::Said("requests have limits of their own, and --timeout says how long to wait in all"),
+    ),
+    ("--cache-dir", true, Fate::Quiet),
+    ("--match-server-version", false, Fate::Quiet),
+    ("--warnings-as-errors", false, Fate::Quiet),
+    ("--logtostderr", false, Fate::Quiet),
+    ("--alsologtostderr", false, Fate::Quiet),
+    ("--skip-headers", false, Fate::Quiet),
+    ("--skip-log-headers", false, Fate::Quiet),
+    ("--one-output", false, Fate::Quiet),
+    ("--add-dir-header", false, Fate::Quiet),
+    ("--add_dir_header", false, Fate::Quiet),
+    ("--v", true, Fate::Quiet),
+    ("-v", true, Fate::Quiet),
+    ("--vmodule", true, Fate::Quiet),
+    ("--stderrthreshold", true, Fate::Quiet),
+    ("--log-flush-frequency", true, Fate::Quiet),
+    ("--log-file", true, Fate::Said("nothing is logged; what has to be said is on standard error")),
+    ("--log-dir", true, Fate::Said("nothing is logged; what has to be said is on standard error")),
+    ("--logging-format", true, Fate::Quiet),
+    // Whoever passes one of these means to be somebody else than the kubeconfig says.
+    ("--user", true, Fate::Refused("choose a context of the kubeconfig with --context")),
+    ("--token", true, Fate::Refused("put it into a kubeconfig; other users of this machine see arguments")),
+    ("--username", true, Fate::Refused("put it into a kubeconfig")),
+    ("--password", true, Fate::Refused("put it into a kubeconfig; other users of this machine see arguments")),
+    ("--as", true, Fate::Refused("put it into a kubeconfig")),
+    ("--as-group", true, Fate::Refused("put it into a kubeconfig")),
+    ("--as-uid", true, Fate::Refused("put it into a kubeconfig")),
+    ("--client-certificate", true, Fate::Refused("put it into a kubeconfig")),
+    ("--client-key", true, Fate::Refused("put it into a kubeconfig")),
+    ("--tls-server-name", true, Fate::Refused("put it into a kubeconfig")),
+    ("--proxy-url", true, Fate::Refused("put it into a kubeconfig")),
+];
+
+/// Arguments as our command line takes them, and what has to be said about those that were left out; or why nothing is done.
+///
+/// ```
+/// use carrick_kubectl_bind::habits::taken;
+///
+/// let args = ["kubectl-bind", "deploy", "--no-banner", "--dry-run=true"].map(str::to_owned);
+/// let (args, said) = taken(args).unwrap();
+/// assert_eq!((args.join(" ").as_str(), said.len()), ("kubectl-bind deploy --dry-run", 0));
+/// ```
+pub fn taken(args: impl IntoIterator<Item = String>) -> Result<(Vec<String>, Vec<String>), String> {
+    let (mut kept, mut said) = (Vec::new(), Vec::new());
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            kept.push(arg);
+            kept.extend(args);
+            break;
+        }
+        if let Some((name, is_on)) = switch(&arg) {
+            kept.extend(is_on.then(|| name.to_owned()));
+            continue;
+        }
+        let (name, value) = arg.split_once('=').map_or((arg.as_str(), None), |(name, value)| (name, Some(value)));
+        let Some((name, has_value, fate)) = FLAGS.iter().find(|(flag, ..)| *flag == name) else {
+            kept.push(arg);
+            continue;
+        };
+        if *has_value && value.is_none() {
+            args.next();
+        }
+        match fate {
+            Fate::Quiet => {}
+            Fate::Said(why) => said.push(format!("{name} is not used: {why}")),
+            Fate::Refused(why) => return Err(format!("{name} is not taken: {why}")),
+        }
+    }
+    if kept.get(1).is_some_and(|command| command == "dev") {
+        return Err("there is no command dev, which makes clusters with kind; try carrick bind demo, or the tutorials of the documentation".to_owned());
+    }
+    Ok((kept, said))
+}
+
+/// A switch of ours with the value that Go's flags may have.
+fn switch(arg: &str) -> Option<(&str, bool)> {
+    let (name, value) = arg.split_once('=')?;
+    let ours = ["--dry-run", "-d", "--skip-konnector", "--skip-browser", "--show-token", "--insecure-skip-tls-verify"];
+    if !ours.contains(&name) {
+        return None;
+    }
+    match value {
+        "true" | "True" | "TRUE" | "t" | "T" | "1" => Some((name, true)),
+        "false" | "False" | "FALSE" | "f" | "F" | "0" => Some((name, false)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(args: &[&str]) -> Result<(String, Vec<String>), String> {
+        let all = ["kubectl-bind"].iter().chain(args).map(|arg| (*arg).to_owned());
+        taken(all).map(|(kept, said)| (kept.join(" "), said))
+    }
+
+    #[test]
+    fn flags_that_change_nothing_are_taken_and_the_others_are_refused_with_the_way_out() {
+        let (kept, said) =
+            ask(&["apiservice", "a", "--template-name", "t", "--remote-namespace", "n", "-v=4", "--v", "6"]).unwrap();
+        assert_eq!(kept, "kubectl-bind apiservice a --template-name t");
+        assert_eq!(said, ["--remote-namespace is not used: the provider's kubeconfig names the namespace"]);
+        assert_eq!(ask(&["--dry-run=false", "--skip-konnector=true"]).unwrap().0, "kubectl-bind --skip-konnector");
+        assert_eq!(ask(&["--dry-run=maybe"]).unwrap().0, "kubectl-bind --dry-run=maybe", "which is refused as before");
+        for refused in [&["--token", "t"][..], &["deploy", "--as=admin"], &["dev", "create"]] {
+            assert!(ask(refused).is_err(), "{refused:?}");
+        }
+        assert_eq!(ask(&["--", "--token"]).unwrap().0, "kubectl-bind -- --token");
+        assert!(!ask(&["--token=geheim"]).unwrap_err().contains("geheim"));
+    }
+}

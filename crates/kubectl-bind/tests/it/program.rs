@@ -1,0 +1,141 @@
+//! The program itself, against an embedded plane.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use carrick_client::{Client, ListOptions, Resource, Server};
+use carrick_plane::{Config, Mode, Plane};
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+
+struct World {
+    plane: Plane,
+    client: Client,
+    kubeconfig: std::path::PathBuf,
+}
+
+impl World {
+    async fn start(name: &str) -> Self {
+        let plane = Plane::start(Config::new(Mode::Kube)).await.unwrap();
+        let text = plane.kubeconfig("admin", None).unwrap();
+        let client = Server::from_kubeconfig_yaml(&text).unwrap().client();
+        let kubeconfig = std::env::temp_dir().join(format!("kubectl-bind-{name}-{}", std::process::id()));
+        std::fs::write(&kubeconfig, text).unwrap();
+        Self { plane, client, kubeconfig }
+    }
+
+    async fn run(&self, args: &[&str], input: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-bind"));
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let input = input.to_owned();
+        let run = move || {
+            let mut child = command.spawn().unwrap();
+            // A program that refuses its command line reads nothing.
+            let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+            child.wait_with_output().unwrap()
+        };
+        tokio::task::spawn_blocking(run).await.unwrap()
+    }
+
+    async fn secrets(&self) -> Vec<Value> {
+        let secrets = Resource::namespaced("", "v1", "Secret", "secrets");
+        let label = ListOptions::labels("kube-bind.io/provider-kubeconfig=true");
+        self.client.list(&secrets, Some("kube-bind"), &label).await.unwrap()
+    }
+
+    async fn deployment(&self) -> Option<Value> {
+        let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
+        self.client.get(&deployments, Some("kube-bind"), "konnector").await.unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.kubeconfig);
+    }
+}
+
+fn answer(user: &str) -> String {
+    let kubeconfig = format!(
+        "{{current-context: a, contexts: [{{name: a, context: {{cluster: b, user: c, namespace: c-1}}}}], \
+         clusters: [{{name: b, cluster: {{server: 'https://provider.example'}}}}], users: [{{name: c, user: {{{user}}}}}]}}"
+    );
+    let kubeconfig = BASE64.encode(kubeconfig.as_bytes());
+    json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "BindingResourceResponse", "authentication": {},
+        "kubeconfig": kubeconfig, "requests": null})
+    .to_string()
+}
+
+fn words(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_has_an_identity_and_a_missing_namespace_has_none() {
+    let world = World::start("identity").await;
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    let uid = world.client.get(&namespaces, None, "kube-system").await.unwrap().unwrap()["metadata"]["uid"].clone();
+    let done = world.run(&["cluster-identity"], "").await;
+    assert_eq!((done.status.code(), words(&done.stdout)), (Some(0), format!("{}\n", uid.as_str().unwrap())));
+    let done = world.run(&["cluster-identity", "-n", "nowhere"], "").await;
+    assert_eq!(done.status.code(), Some(1));
+    assert!(words(&done.stderr).contains("there is no namespace nowhere"), "{}", words(&done.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deploy_writes_what_a_dry_run_shows_and_nothing_twice() {
+    let world = World::start("deploy").await;
+    let recording = world.plane.faults().record();
+    let dry = world.run(&["deploy", "-f", "-", "--dry-run"], &answer("token: t")).await;
+    assert_eq!(dry.status.code(), Some(0), "{}", words(&dry.stderr));
+    assert!(recording.writes().is_empty());
+    let shown = words(&dry.stdout);
+    assert!(shown.contains("kind: Deployment") && shown.contains("kind: Secret"), "{shown}");
+
+    let done = world.run(&["deploy", "-f", "-"], &answer("token: t")).await;
+    assert_eq!(done.status.code(), Some(0), "{}", words(&done.stderr));
+    assert_eq!(world.secrets().await.len(), 1);
+    let deployment = world.deployment().await.unwrap();
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    let again = world.run(&["deploy", "-f", "-"], &answer("token: t")).await;
+    assert!(words(&again.stdout).contains("has this kubeconfig already"), "{}", words(&again.stdout));
+    assert_eq!(world.secrets().await.len(), 1);
+    // New credentials for the same contract, by a Secret this time.
+    let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "order", "namespace": "default"},
+        "data": {"binding-response": BASE64.encode(answer("token: u").as_bytes())}});
+    let secrets = Resource::namespaced("", "v1", "Secret", "secrets");
+    world.client.create(&secrets, Some("default"), &object).await.unwrap();
+    let done = world.run(&["deploy", "--secret", "default/order", "--skip-konnector"], "").await;
+    assert_eq!(done.status.code(), Some(0), "{}", words(&done.stderr));
+    let stored = world.secrets().await;
+    assert_eq!(stored.len(), 1);
+    let text = BASE64.decode(stored[0]["data"]["kubeconfig"].as_str().unwrap().as_bytes()).unwrap();
+    assert!(words(&text).contains("token: u"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_deployed_ends_with_one_and_writes_nothing() {
+    let world = World::start("refused").await;
+    let recording = world.plane.faults().record();
+    for (input, wanted) in [
+        (answer("exec: {command: id}"), "names a program"),
+        (answer("tokenFile: /etc/passwd"), "names a file in tokenFile"),
+        ("very-secret".to_owned(), "not a BindingResponse"),
+        (
+            r#"{"kind": "Error", "message": "no such template", "code": "RESOURCE_NOT_FOUND"}"#.to_owned(),
+            "no such template",
+        ),
+    ] {
+        let done = world.run(&["deploy", "-f", "-"], &input).await;
+        let said = words(&done.stderr);
+        assert!(done.status.code() == Some(1) && said.contains(wanted) && !said.contains("very-secret"), "{said}");
+        assert_eq!(words(&done.stdout), "");
+    }
+    let done = world.run(&["deploy", "--secret", "default/missing"], "").await;
+    assert!(done.status.code() == Some(1) && words(&done.stderr).contains("secret default/missing not found"));
+    let done = world.run(&["deploy", "--secret", "missing"], "").await;
+    assert!(done.status.code() == Some(1) && words(&done.stderr).contains("expected NAMESPACE/NAME"));
+    assert_eq!(world.run(&["deploy"], "").await.status.code(), Some(2));
+    assert!(recording.writes().is_empty());
+}

@@ -1,0 +1,54 @@
+//! `kubectl-bind`, a backend and a konnector between two real API servers.
+//!
+//! `CARRICK_SERVERS` names a folder with the binaries of etcd and kube-apiserver, as `e2e/real` finds them; without it there is nothing to test.
+//! No controllers run there. The one of them that the backend waits for is played here: what fills the tokens of service accounts in.
+
+#[allow(dead_code, reason = "nothing is killed here")]
+#[path = "../../../konnector/tests/it/real/servers.rs"]
+mod servers;
+
+use crate::whole::story;
+use crate::whole::world::World;
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Resource, Server};
+use data_encoding::BASE64;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use servers::Servers;
+
+/// Fills Secrets with tokens of the service accounts that they name, as Kubernetes' own controller does.
+async fn fill_tokens(client: Client, authority: String) {
+    let secrets = Resource::namespaced("", "v1", "Secret", "secrets");
+    let mut events = std::pin::pin!(watch(client.clone(), secrets.clone(), WatchOptions::default()));
+    while let Some(event) = events.next().await {
+        let (Event::Listed(object) | Event::Applied(object)) = event else { continue };
+        let secret = object.value();
+        if secret["type"] != "kubernetes.io/service-account-token" || secret["data"]["token"].is_string() {
+            continue;
+        }
+        let (namespace, name) =
+            (secret["metadata"]["namespace"].as_str().unwrap(), secret["metadata"]["name"].as_str().unwrap());
+        let account = secret["metadata"]["annotations"]["kubernetes.io/service-account.name"].as_str().unwrap();
+        let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"));
+        let wanted = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let request = request.header("content-type", "application/json").body(wanted.to_string().into_bytes());
+        let granted: Value = client.kube().request(request.unwrap()).await.unwrap();
+        let token = granted["status"]["token"].as_str().unwrap();
+        let data = json!({"token": BASE64.encode(token.as_bytes()), "ca.crt": BASE64.encode(authority.as_bytes()),
+            "namespace": BASE64.encode(namespace.as_bytes())});
+        client.merge_patch(&secrets, Some(namespace), name, &json!({"data": data})).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_a_login_to_an_object_and_its_status_between_real_servers() {
+    let Some(servers) = Servers::start() else {
+        return eprintln!("skipped: set CARRICK_SERVERS to a folder with etcd and kube-apiserver, or run e2e/real");
+    };
+    let (provider, consumer) = (servers.cluster(0, &[]).await, servers.cluster(1, &[]).await);
+    let admin = Server::from_kubeconfig_yaml(&provider.kubeconfig("admin")).unwrap().client();
+    tokio::spawn(fill_tokens(admin, provider.authority.clone()));
+    let kubeconfig = consumer.kubeconfig("admin");
+    let world = World::on(&provider.kubeconfig("admin"), &kubeconfig, &kubeconfig).await;
+    story::from_a_login_to_an_object_and_its_status(&world).await;
+}

@@ -1,0 +1,6 @@
+//! What is reported about orders, and to whom.
+
+pub(super) mod failing;
+pub(super) mod progress;
+pub(super) mod refusals;
+pub(super) mod steps;

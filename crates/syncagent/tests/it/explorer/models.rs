@@ -1,0 +1,129 @@
+//! The models: what is published, what people do, what may go wrong, and the defects that each has to find.
+
+use std::time::Instant;
+
+use carrick_syncagent::rules::Rules;
+use carrick_syncagent::rules::crd::Crd;
+use serde_json::{Value, json};
+
+use super::order::{Act, Faults, OrderWorld};
+use super::planted::Planted;
+use super::{Counterexample, Explored, explore};
+
+fn rules(spec: &Value, apply: bool) -> Rules {
+    let crd = json!({
+        "metadata": {"name": "crontabs.example.com", "generation": 1},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    let mut published = json!({"metadata": {"name": "publish-crontabs"}, "spec": spec});
+    published["spec"]["resource"] = json!({"apiGroup": "example.com", "kind": "CronTab"});
+    let published = serde_json::from_value(published).unwrap();
+    Rules { apply, ..Rules::compile(&published, &Crd::from_json(&crd).unwrap(), "agent").unwrap() }
+}
+
+/// A model: what is published, what people do, and what may go wrong.
+struct Model {
+    rules: fn() -> Rules,
+    script: &'static [Act],
+    faults: Faults,
+}
+
+impl Model {
+    fn explore(&self, planted: Planted) -> Result<Explored, Counterexample> {
+        explore(OrderWorld::new((self.rules)(), self.script, self.faults, planted))
+    }
+
+    /// Explores it as it is, and with each of the defects that it has to find.
+    fn keeps_its_promises(&self, defects: &[Planted]) {
+        let begun = Instant::now();
+        match self.explore(Planted::Nothing) {
+            Ok(explored) => println!("{explored:?} in {:.1} s", begun.elapsed().as_secs_f32()),
+            Err(found) => panic!("{}:\n  {}", found.wrong, found.story.join("\n  ")),
+        }
+        for defect in defects {
+            let Err(found) = self.explore(*defect) else { panic!("{defect:?} is not found") };
+            println!("{defect:?} is found: {}, in {} moves", found.wrong, found.story.len());
+        }
+    }
+}
+
+fn plain() -> Rules {
+    rules(&json!({}), false)
+}
+
+fn applied() -> Rules {
+    rules(&json!({}), true)
+}
+
+fn with_secret() -> Rules {
+    let related = json!([{"identifier": "creds", "origin": "service", "kind": "Secret", "object": {"template": {"template": "creds"}},
+        "cleanupPolicy": "MatchOrigin"}]);
+    rules(&json!({ "related": related }), false)
+}
+
+fn with_feedback() -> Rules {
+    rules(&json!({"feedback": "Annotations"}), false)
+}
+
+#[test]
+fn no_late_or_lost_write_harms_an_order_that_goes_there_and_back() {
+    let script = &[Act::Order(1), Act::Change(2), Act::Change(1), Act::Cancel];
+    let faults = Faults { late: 1, lost: 1, restarts: 1, secrets: 0 };
+    let defects = [Planted::MarkWithoutNumber, Planted::IntentionForgotten, Planted::SecretOverlooked];
+    Model { rules: plain, script, faults }.keeps_its_promises(&defects);
+}
+
+#[test]
+fn nor_one_whose_copy_is_written_by_server_side_apply() {
+    let script = &[Act::Order(1), Act::Change(2), Act::Change(1), Act::Cancel];
+    let faults = Faults { late: 1, lost: 1, restarts: 1, secrets: 0 };
+    Model { rules: applied, script, faults }.keeps_its_promises(&[]);
+}
+
+#[test]
+fn nothing_is_left_of_what_was_ordered_in_between() {
+    let script = &[Act::Order(1), Act::Change(2), Act::Change(3)];
+    let faults = Faults { late: 2, lost: 0, restarts: 1, secrets: 0 };
+    Model { rules: plain, script, faults }.keeps_its_promises(&[Planted::IntentionReplaced]);
+}
+
+#[test]
+fn no_order_is_harmed_whose_state_was_lost() {
+    let script = &[Act::Order(1), Act::Change(2), Act::Change(1)];
+    let faults = Faults { late: 1, lost: 0, restarts: 1, secrets: 1 };
+    Model { rules: plain, script, faults }.keeps_its_promises(&[Planted::IntentionOmitted]);
+}
+
+#[test]
+fn an_order_made_anew_has_nothing_to_do_with_the_old_one() {
+    let script = &[Act::Order(1), Act::Cancel, Act::Order(2), Act::Cancel];
+    let faults = Faults { late: 1, lost: 1, restarts: 1, secrets: 0 };
+    Model { rules: plain, script, faults }.keeps_its_promises(&[Planted::UnguardedForget]);
+}
+
+#[test]
+fn a_status_comes_back_whatever_happens_on_the_way() {
+    let script = &[Act::Order(1), Act::Report(1), Act::Change(2), Act::Report(2), Act::Cancel];
+    let faults = Faults { late: 1, lost: 0, restarts: 1, secrets: 0 };
+    Model { rules: plain, script, faults }.keeps_its_promises(&[]);
+}
+
+#[test]
+fn what_consumers_read_on_an_order_never_goes_back() {
+    let script = &[Act::Order(1), Act::Change(2), Act::Cancel];
+    let faults = Faults { late: 1, lost: 1, restarts: 1, secrets: 0 };
+    Model { rules: with_feedback, script, faults }.keeps_its_promises(&[Planted::UnguardedPatch]);
+}
+
+#[test]
+fn a_related_copy_that_is_needed_again_stays() {
+    let script = &[Act::MakeOriginal(1), Act::Order(1), Act::RemoveOriginal, Act::MakeOriginal(2)];
+    let faults = Faults { late: 1, lost: 0, restarts: 0, secrets: 0 };
+    let defects = [Planted::UnguardedPatch, Planted::DeletedByUid];
+    Model { rules: with_secret, script, faults }.keeps_its_promises(&defects);
+}

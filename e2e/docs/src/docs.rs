@@ -1,0 +1,223 @@
+//! The tutorials in `docs/`, run as a reader would: every `sh` block, one after the other, in one shell.
+//!
+//! A page that says `<!-- tested -->` is run in an empty folder with the programs that it names in the path. One that says `<!-- tested after: other.md -->` is run
+//! twice: on its own, by its block of `set-up.sh`, and where that other page ends, after all pages before it in the summary. One that says `<!-- tested with: helm -->`
+//! is left out where that program is missing. A comment that begins with `<!-- sh` is a block for the test alone: what a reader has before, and what a real cluster
+//! does by itself. What is below `## Clean up` comes last.
+//!
+//! `cargo test --test docs [part of a page's name]`
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod proofs;
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use carrick_e2e_stage::scratch::Scratch;
+use carrick_e2e_stage::{binary, harness, ports};
+use libtest_mimic::{Arguments, Trial};
+use tokio::process::Command;
+
+/// How long a page may take, and how long all pages one after the other.
+const LIMIT: Duration = Duration::from_mins(3);
+const LIMIT_OF_ALL: Duration = Duration::from_mins(10);
+/// What leads to the end of the first page.
+const SET_UP: &str = "docs/set-up.sh";
+/// Ports that the pages name, which others may be using here.
+const PORTS: [&str; 3] = ["7443", "7444", "7445"];
+
+/// A page that is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Page {
+    /// The page before it.
+    after: Option<String>,
+    /// A program it needs besides kubectl.
+    with: Option<String>,
+    blocks: Vec<String>,
+    clean_up: Vec<String>,
+}
+
+/// Runs every page that says so, and what needs nothing but the pages' text.
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    match trials() {
+        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn trials() -> anyhow::Result<Vec<Trial>> {
+    let text_alone = |name: &str, holds: fn()| {
+        Trial::test(name, move || {
+            holds();
+            Ok(())
+        })
+    };
+    let mut trials = vec![
+        text_alone("blocks_are_found_in_their_order", blocks_are_found_in_their_order),
+        text_alone("every_test_that_a_page_names_exists", proofs::every_test_that_a_page_names_exists),
+    ];
+    let kubectl = std::process::Command::new("kubectl").args(["version", "--client"]).output();
+    if !kubectl.is_ok_and(|answer| answer.status.success()) {
+        eprintln!("skipped: the tutorials need kubectl, and there is none here");
+        return Ok(trials);
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let (pages, skipped): (Vec<_>, Vec<_>) = find(&folder)?
+        .into_iter()
+        .partition(|(_, page)| page.with.as_deref().is_none_or(|program| binary::find(program).is_some()));
+    for (name, page) in skipped {
+        eprintln!("skipped: {name} needs {}, and there is none here", page.with.unwrap_or_default());
+    }
+    let in_order = in_order(&folder, &pages)?;
+    let alone = pages.into_iter().map(|(name, page)| (name, page, LIMIT));
+    trials.extend(alone.chain(in_order.map(|(name, page)| (name, page, LIMIT_OF_ALL))).map(|(name, page, limit)| {
+        let folder = folder.clone();
+        Trial::test(name, move || {
+            let result = harness::runtime()?.block_on(play(&folder, page, limit));
+            harness::verdict(result)
+        })
+    }));
+    Ok(trials)
+}
+
+/// All pages that are run, by their names below the folder.
+fn find(folder: &Path) -> anyhow::Result<Vec<(String, Page)>> {
+    let (mut pages, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md")
+                && let Some(page) = Page::read(&std::fs::read_to_string(&path)?)
+            {
+                pages.push((path.strip_prefix(folder)?.display().to_string(), page));
+            }
+        }
+    }
+    pages.sort_by(|(a, _), (b, _)| a.cmp(b));
+    ensure!(!pages.is_empty(), "no page in {} is marked as tested", folder.display());
+    Ok(pages)
+}
+
+/// A page and all that go on where it ends, in the order of the summary, as one page: what a reader types who reads on and on.
+fn in_order(folder: &Path, pages: &[(String, Page)]) -> anyhow::Result<Option<(String, Page)>> {
+    let Some(first) = pages.iter().find_map(|(_, page)| page.after.clone()) else { return Ok(None) };
+    let known = |name: &str| pages.iter().find(|(page, _)| page == name).map(|(_, page)| page);
+    let mut all = known(&first).with_context(|| format!("{first} is not marked as tested"))?.clone();
+    let summary = std::fs::read_to_string(folder.join("SUMMARY.md")).context("cannot read SUMMARY.md")?;
+    let names = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    for page in names.filter_map(known).filter(|page| page.after.as_ref() == Some(&first)) {
+        ensure!(
+            page.blocks.iter().any(|block| block.contains(SET_UP)),
+            "a page after {first} does not source {SET_UP}"
+        );
+        all.blocks.extend(page.blocks.iter().chain(&page.clean_up).cloned());
+    }
+    Ok(Some((format!("{first}, and all pages after it"), all)))
+}
+
+impl Page {
+    /// The page, if it is to be run.
+    fn read(text: &str) -> Option<Self> {
+        let mark = text.lines().find_map(|line| line.strip_prefix("<!-- tested")?.strip_suffix("-->"))?.trim();
+        let told = |word: &str| mark.strip_prefix(word).map(|rest| rest.trim().to_owned());
+        let (after, with) = (told("after:"), told("with:"));
+        let (mut blocks, mut clean_up) = (Vec::new(), Vec::new());
+        let (mut block, mut cleaning): (Option<String>, bool) = (None, false);
+        for line in text.lines() {
+            match (&mut block, line) {
+                (None, "```sh" | "<!-- sh") => block = Some(String::new()),
+                (None, "## Clean up") => cleaning = true,
+                (None, _) => {}
+                (Some(_), "```" | "-->") => {
+                    let list = if cleaning { &mut clean_up } else { &mut blocks };
+                    list.extend(block.take());
+                }
+                (Some(block), line) => block.extend([line, "\n"]),
+            }
+        }
+        Some(Self { after, with, blocks, clean_up })
+    }
+}
+
+/// Runs a page.
+async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> {
+    let (blocks, clean_up) = (page.blocks, page.clean_up);
+    let mut script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
+    for (number, block) in blocks.iter().chain(&clean_up).enumerate() {
+        script.extend(["\necho '== block ", &(number + 1).to_string(), "' >&2\n", block]);
+    }
+    let scratch = Scratch::new()?;
+    // What readers have of the clone.
+    let source = scratch.path().join("source");
+    std::fs::create_dir_all(source.join("docs"))?;
+    std::os::unix::fs::symlink(folder.join("../charts").canonicalize()?, source.join("charts"))?;
+    let mut set_up = std::fs::read_to_string(folder.join("..").join(SET_UP))?;
+    for (port, free) in PORTS.into_iter().zip(ports::free::<3>()?) {
+        script = script.replace(port, &free.to_string());
+        set_up = set_up.replace(port, &free.to_string());
+    }
+    std::fs::write(source.join(SET_UP), set_up)?;
+    let work = scratch.path().join("work");
+    std::fs::create_dir(&work)?;
+    let file = scratch.write("script.sh", &script)?;
+    let mut programs: Vec<PathBuf> = vec![binary::carrick().await?, binary::agent().await?];
+    if script.contains("konnector") {
+        programs.extend(binary::kube_bind().await?);
+    }
+    if let Some((name, program)) = page.with.and_then(|name| binary::find(&name).map(|program| (name, program))) {
+        // It may have another name where it is.
+        let tools = scratch.path().join("tools");
+        std::fs::create_dir(&tools)?;
+        std::os::unix::fs::symlink(program, tools.join(&name))?;
+        programs.push(tools.join(name));
+    }
+    let folders = programs.iter().filter_map(|program| program.parent().map(Path::to_owned));
+    let path =
+        std::env::join_paths(folders.chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())))?;
+    let run = Command::new("bash")
+        .arg(&file)
+        .current_dir(&work)
+        .env("PATH", path)
+        .env("HOME", scratch.path())
+        .env("CARRICK_SOURCE", &source)
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .output();
+    let Ok(output) = tokio::time::timeout(limit, run).await else {
+        bail!("not at its end after {} s", limit.as_secs());
+    };
+    let output = output.context("cannot start bash")?;
+    let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut tails = String::new();
+    for name in ["agent.log", "backend.log", "konnector.log"] {
+        let log = std::fs::read_to_string(work.join(name)).unwrap_or_default();
+        let tail: Vec<&str> = log.lines().rev().take(10).collect();
+        if !tail.is_empty() {
+            tails.extend(["\n", name, ", latest first:\n", &tail.join("\n")]);
+        }
+    }
+    ensure!(output.status.success(), "{}\n{}{tails}", told(&output.stdout), told(&output.stderr));
+    Ok(())
+}
+
+fn blocks_are_found_in_their_order() {
+    let text =
+        "<!-- tested after: a.md -->\n<!-- sh\none\ntwo\n-->\n```console\n$ no\n```\n## Clean up\n```sh\nend\n```\n";
+    let page = Page::read(text).unwrap();
+    assert_eq!(page.after.as_deref(), Some("a.md"));
+    assert_eq!((page.blocks, page.clean_up), (vec!["one\ntwo\n".to_owned()], vec!["end\n".to_owned()]));
+    assert_eq!(Page::read("```sh\none\n```"), None);
+    assert_eq!(Page::read("<!-- tested -->").unwrap().after, None);
+    assert_eq!(Page::read("<!-- tested with: helm -->").unwrap().with.as_deref(), Some("helm"));
+}

@@ -419,7 +419,7 @@ fn failure(write: &Write) -> Option<Answer> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("CARRICK_WIDE").is_some() { 5_000 } else { 64 }))]
 
     #[test]
     fn a_slot_never_has_two_owners_and_none_is_forgotten(
@@ -452,4 +452,30 @@ fn the_slots_of_a_dead_process_are_taken_over_within_its_lease_and_no_sooner() {
         assert!(world.now - died <= 15_100, "not taken over in time");
     }
     assert!(world.now - died >= 10_000, "taken over after {} ms", world.now - died);
+}
+
+/// A release that was given up may still arrive: work goes on only after a write that makes it fail.
+#[test]
+fn a_slot_is_not_worked_on_while_its_release_may_still_arrive() {
+    let (me, other): (Arc<str>, Arc<str>) = ("p1".into(), "p2".into());
+    let slot = (0..SLOTS).find(|slot| slots::owner(*slot, [("p1", 1.0), ("p2", 1.0)]) == Some("p2"));
+    let slot = slot.expect("a slot of the other process");
+    let mut view = View::new(me.clone(), SLOTS, TIMING);
+    let second = Duration::from_secs(1);
+    view.on_process(&me, 1, Some(LIVING), second);
+    view.on_renewed(second, second);
+    view.on_synced();
+    view.steps(second);
+    view.on_taken(slot, view.life(), 2, second);
+    view.on_process(&other, 3, Some(LIVING), second);
+    view.steps(second);
+    view.on_drained(u64::MAX);
+    assert!(view.steps(second).contains(&LeaseStep::Release { slot, version: 2 }));
+
+    view.on_failed(slot, second * 2);
+    view.on_process(&other, 4, None, second * 2);
+    let steps = view.steps(second * 3);
+    let works = |step: &LeaseStep| matches!(step, LeaseStep::Publish { working, .. } if working[slot]);
+    assert!(!steps.iter().any(works), "{steps:?}");
+    assert!(steps.contains(&LeaseStep::Take { slot, version: Some(2), after: None }), "{steps:?}");
 }

@@ -103,7 +103,7 @@ struct Slot {
 /// What this process does with a slot whose Lease names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Hold {
-    /// Nothing: the Lease was not written in this life.
+    /// Nothing: the Lease was not written in this life, or its release was sent.
     #[default]
     Not,
     /// Works on it.
@@ -288,7 +288,8 @@ impl View {
         let (step, hold) = match (state.hold, mine) {
             (Hold::Working, false) => (None, Hold::Stopping(self.version + 1)),
             (Hold::Stopping(_) | Hold::Drained, true) => (None, Hold::Working),
-            (Hold::Drained, false) => (Some(LeaseStep::Release { slot, version: state.version? }), Hold::Drained),
+            // A release that fails here may still arrive: to work on, the slot has to be taken again.
+            (Hold::Drained, false) => (Some(LeaseStep::Release { slot, version: state.version? }), Hold::Not),
             (Hold::Not, false) if is_named => (Some(LeaseStep::Release { slot, version: state.version? }), Hold::Not),
             (Hold::Not, true) if !misfit => {
                 let after = match state.holder.clone().filter(|_| !is_named) {

@@ -339,12 +339,29 @@ fn say(what: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
     fn all_planted_bugs_fit_the_code() {
         let bugs = list::read(&tools::root().join("xtask/planted")).unwrap();
         assert!(bugs.len() >= 160, "{} bugs", bugs.len());
-        plant::plant(&tools::root(), &bugs).unwrap();
+        let changed = plant::plant(&tools::root(), &bugs).unwrap();
+        let broken: String = changed.iter().filter_map(|(file, text)| no_rust(file, text)).collect();
+        assert!(broken.is_empty(), "edits must replace whole expressions or statements:\n{broken}");
+    }
+
+    /// What the compiler's parser has against a text. Types are checked when bugs are tried out.
+    fn no_rust(file: &str, text: &str) -> Option<String> {
+        let mut rustfmt = tools::without_cargo(Command::new("rustfmt"));
+        rustfmt.args(["--edition", "2024", "--emit", "stdout", "--quiet"]);
+        rustfmt.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = rustfmt.spawn().expect("rustfmt, a component of the toolchain");
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let wrong = String::from_utf8_lossy(&output.stderr);
+        (!output.status.success()).then(|| format!("{file}:\n{wrong}\n"))
     }
 }

@@ -88,6 +88,12 @@ fn one(name: &str, part: &str) -> anyhow::Result<Bug> {
         }
     }
     ensure!(!old.is_empty(), "nothing is replaced");
+    let torn = ["&&", "||", "|", "."].into_iter().find(|operator| old.starts_with(operator));
+    ensure!(
+        torn.is_none(),
+        "{} is no expression of its own: quote what it belongs to, or only what follows it",
+        torn.unwrap_or_default()
+    );
     if words.is_empty() {
         bail!("it does not say what goes wrong");
     }
@@ -108,5 +114,6 @@ mod tests {
         assert_eq!((bugs[0].after.as_deref(), bugs[1].new.as_str()), (Some("fn x"), ""));
         assert_eq!(bugs[1].equivalent.as_deref(), Some("a is b"));
         assert!(parse("=== three\nc.rs\n--- old\nx\n+++ new\ny").is_err());
+        assert!(parse("=== four\nc.rs\nBreaks.\n--- old\n&& x\n+++ new\n").is_err());
     }
 }

@@ -5,6 +5,7 @@
 //!        ├─ book        builds the documentation with mdBook
 //!        ├─ compare     asks Go and Carrick the same random questions
 //!        ├─ bench       measures what agents and servers cost
+//!        ├─ record      draws what the demo shows in a terminal
 //!        ├─ planted     plants bugs in the agent's core and sees that tests catch them
 //!        ├─ release     builds and checks what is shipped
 //!        ├─ strangers   builds published crates as others do
@@ -17,6 +18,7 @@ mod book;
 mod compare;
 mod languages;
 mod planted;
+mod record;
 mod reference;
 mod release;
 mod strangers;
@@ -48,6 +50,8 @@ enum Command {
     BenchExports(bench::Exports),
     BenchLanguages(languages::Args),
     Planted(planted::Args),
+    /// Run the demo in a terminal and draw what it shows, as docs/demo.svg.
+    Record,
     Release(release::Args),
     ReleaseCheck(release::Check),
     Strangers(strangers::Args),
@@ -56,6 +60,7 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
+        Command::Record => record::run(),
         Command::Reference => reference::write(),
         Command::Book => book::build(),
         Command::Compare(args) => compare::run(&args),

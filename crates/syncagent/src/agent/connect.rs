@@ -309,17 +309,12 @@ fn hint(error: &Error) -> &'static str {
         Some(403) => {
             "; either the workspace or the object does not exist, or the user of the kcp kubeconfig may not see it"
         }
-        None if is_untrusted(error) => {
+        None if error.is_untrusted() => {
             "; the CA in the kcp kubeconfig is not the one that has signed its certificate: correct certificate-authority-data"
         }
         None if error.is_transient() => "; is kcp running, and does the kcp kubeconfig name its address?",
         _ => "",
     }
-}
-
-/// Whether a server was reached, but nobody who is trusted has signed its certificate. Recognised by the words of rustls.
-pub(crate) fn is_untrusted(error: &Error) -> bool {
-    error.status().is_none() && error.to_string().contains("invalid peer certificate")
 }
 
 fn shown(client: &Client) -> String {

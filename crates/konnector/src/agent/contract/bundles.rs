@@ -8,6 +8,7 @@ use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_EXPORT, CLUSTER_B
 use carrick_bind_api::names::CLUSTER_BINDING_NAME;
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, ApiServiceExport, ClusterBinding};
 use carrick_client::{Error, ListOptions};
+use carrick_execute::refusal::{Access, is_settled, is_unserved};
 use serde_json::Value;
 
 use super::heartbeat::ContractState;
@@ -157,7 +158,9 @@ impl Session {
 pub(super) fn written(result: Result<(), Error>, kind: &str, name: &str) -> Outcome {
     match result {
         Ok(()) => Outcome::default(),
-        Err(error) if error.is_conflict() || error.is_not_found() => Outcome::after(std::time::Duration::from_secs(1)),
+        Err(error) if is_settled(&error, Access::Status) || is_unserved(&error) => {
+            Outcome::after(std::time::Duration::from_secs(1))
+        }
         Err(error) => {
             tracing::warn!(kind, name, %error, "A status could not be written, trying again.");
             Outcome::failure()

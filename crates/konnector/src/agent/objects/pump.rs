@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use carrick_client::Client;
 use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_execute::refusal::is_unserved;
 use carrick_sync::Role;
 use futures::{FutureExt, StreamExt};
 
@@ -119,7 +120,7 @@ async fn follow(hub: &Hub, watched: &Watched, part: &Arc<str>, client: &Client) 
             Some(Event::Failing(error)) => {
                 tracing::warn!(watch = %id, %error, "A watch does not work.");
                 watched.store.fail(part, &error);
-                if error.is_not_found() {
+                if is_unserved(&error) {
                     // A binding that ends may go on without this kind.
                     hub.told_first(watched);
                 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::{Error, Object, Packer};
+use carrick_execute::refusal::is_unserved;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -143,7 +144,7 @@ impl Store {
     /// The watch does not work.
     pub fn fail(&self, part: &Arc<str>, error: &Error) {
         let outage =
-            Outage { words: error.to_string(), not_served: error.is_not_found(), forbidden: error.is_forbidden() };
+            Outage { words: error.to_string(), not_served: is_unserved(error), forbidden: error.is_forbidden() };
         self.state.write().parts.entry(Arc::clone(part)).or_default().failing = Some(outage);
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{DeleteOptions, Error, Object};
+use carrick_execute::refusal::{Access, Then, follows};
 use carrick_execute::{Deferred, Executor, StepError, Target, Verb};
 use carrick_multicluster::FleetStore;
 use serde_json::Value;
@@ -258,7 +259,7 @@ async fn send_strand(
     }
     if let Some(StepError::Write { at: Target::Object(at), source, .. }) =
         result.as_ref().err().filter(|_| order.is_deleting())
-        && source.is_forbidden()
+        && follows(source, Access::LetGo, at.side.role).then == Then::GiveUp
         && is_for_good(order, at, source).await
     {
         shared.related.give_up(&shared.primary_key(key), &at.to_string());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
+use carrick_execute::refusal::is_unserved;
 use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_multicluster::{Informer, Key, WatchState};
 use tokio::sync::watch;
@@ -49,7 +50,7 @@ async fn nothing_held(shared: &Shared, sources: &Informer<Object>) {
         let health = sources.health();
         let is_known = |store: &carrick_multicluster::FleetStore<Object>| {
             health.iter().all(|(endpoint, watch)| match &watch.state {
-                WatchState::Failing { error, .. } if error.is_not_found() => true,
+                WatchState::Failing { error, .. } if is_unserved(error) => true,
                 _ => store.is_synced(endpoint),
             })
         };

@@ -271,7 +271,7 @@ pub fn asks_to_wait(error: &Error) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use carrick_client::Status;
+    use carrick_client::{Status, StatusDetails};
     use carrick_sync::{ApiKind, Side};
     use serde_json::json;
 
@@ -296,6 +296,13 @@ mod tests {
         assert!(StepError::Stale(at()).is_race() && StepError::CopyLeft(at()).is_race());
         let refused = StepError::Refused { at: at(), advice: "" };
         assert!(!answered(422, "Invalid").is_race() && !refused.is_race());
+        let gone = |verb| {
+            let details = Some(Box::new(StatusDetails { name: "one".to_owned(), ..StatusDetails::default() }));
+            let status = Status { code: 404, details, ..Status::default() };
+            StepError::Write { verb, at: at().into(), source: status.into() }
+        };
+        assert!(gone(Verb::Edit).is_race() && gone(Verb::SetFinalizers).is_race(), "the watch says that it is gone");
+        assert!(!gone(Verb::Create).is_race(), "its namespace is missing");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
-use self::pace::Pace;
+use self::pace::WritePace;
 use super::catalog::Catalog;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
@@ -110,7 +110,7 @@ impl Export {
         let mut events = pin!(watch(self.client.clone(), kind.into(), options));
         let mut seen = Seen { version: kind.version, ..Seen::default() };
         let mut known = false;
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         let mut retry = Retry::for_objects();
         let mut lost_races = 0;
         let about = format!("APIExport {}", self.name);

@@ -9,7 +9,7 @@ use carrick_execute::refusal::is_unserved;
 use futures::{StreamExt, stream};
 use serde_json::Value;
 
-use super::build::{self, EntryCache, ListedResource, Outcome};
+use super::build::{self, EntryCache, EntryResult, ListedResource};
 use super::cache::WatchCache;
 use super::definition::{Definition, fetch};
 use super::entry::{Catalog, KeptStatus, Problem};
@@ -206,7 +206,7 @@ impl Inputs {
         pr: &Arc<PublishedResource>,
         defined: &BTreeMap<(&str, &str), &CrdHeader>,
         kinds: &ServedKinds,
-    ) -> Outcome {
+    ) -> EntryResult {
         let wanted = &pr.spec.resource;
         let version = match defined.get(&(&*wanted.api_group, &*wanted.kind)) {
             Some(header) => &*header.version,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{DeleteOptions, Error, Object};
-use carrick_execute::refusal::{Access, Then, follows};
+use carrick_execute::refusal::{Access, Then, follows, is_done};
 use carrick_execute::{Deferred, Executor, StepError, Target, Verb};
 use carrick_multicluster::FleetStore;
 use serde_json::Value;
@@ -130,7 +130,7 @@ pub(super) async fn remove_late(shared: &Shared, key: &SourceKey, copy: &Value) 
     let deleted =
         shared.context.local.writing_as(FIELD_MANAGER).delete(&resource(&kind), namespace, name, &options).await;
     match deleted {
-        Err(source) if !source.is_not_found() => {
+        Err(source) if !is_done(&source, Access::Delete) => {
             let at = ObjectAddress::of_object(SERVICE_SIDE, &kind, copy).into();
             Err(StepError::Write { verb: Verb::Delete, at, source }.into())
         }
@@ -153,6 +153,7 @@ pub(super) async fn tell(order: &Order<'_>, why: &str) -> Result<(), ReconcileEr
     let Step::Patch { at, patch } = step else { return Ok(()) };
     let (kcp, kind) = (order.kcp().writing_as(FIELD_MANAGER), resource(&rules.remote));
     match kcp.merge_patch(&kind, at.namespace.as_deref(), &at.name, &patch).await {
+        // An order that is gone, or whose kind is, needs no words.
         Err(source) if !source.is_not_found() => {
             Err(StepError::Write { verb: Verb::Patch, at: at.into(), source }.into())
         }

@@ -22,6 +22,15 @@ pub(in crate::agent::objects) fn note(released: &watch::Sender<Released>, name: 
     released.send_if_modified(|all| if holds_nothing { all.insert(name.to_owned()) } else { all.remove(name) });
 }
 
+/// Forgets PublishedResources that do not exist any more.
+pub(in crate::agent::objects) fn keep_only(released: &watch::Sender<Released>, exists: impl Fn(&str) -> bool) {
+    released.send_if_modified(|all| {
+        let before = all.len();
+        all.retain(|name| exists(name));
+        all.len() != before
+    });
+}
+
 /// Follows the release of all objects of a PublishedResource.
 pub(in crate::agent::objects) async fn follow(shared: Arc<Shared>, sources: Informer<Object>) {
     let (name, mut rules) = (shared.rules().name.clone(), shared.rules_changes());
@@ -83,4 +92,23 @@ fn first_held(shared: &Shared) -> Option<Key> {
 
 fn is_held(shared: &Shared, object: Option<&Arc<Object>>) -> bool {
     object.is_some_and(|object| is_held_by(&object.value(), shared.rules().agent_name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_resource_that_holds_nothing_is_forgotten_with_it() {
+        let released = watch::Sender::default();
+        for name in ["a", "b"] {
+            note(&released, name, true);
+        }
+        let mut changes = released.subscribe();
+        changes.mark_unchanged();
+        keep_only(&released, |name| name != "a");
+        assert!(changes.has_changed().unwrap() && changes.borrow_and_update().iter().eq(["b"]));
+        keep_only(&released, |name| name != "a");
+        assert!(!changes.has_changed().unwrap(), "nobody is woken for nothing");
+    }
 }

@@ -15,6 +15,8 @@ What the agents do when kcp or a service cluster does not do what it was asked f
 *Consumer's side* is kcp, or the consumer's cluster of kube-bind; *provider's side* is the service cluster. *Let go* is taking a finalizer off, or deleting, what came along
 with an order that ends. Where another way is named, it is tried at once; the next column is what happens if it does not help. Growing pauses begin below a second and end
 at some minutes; a server that asks to wait, with 429 and `Retry-After`, is not asked before.
+What is *given up*: a status is not sent again until it changes; what came along with an order that ends is left behind, with an event, once the binding is seen not to accept the claim for it, or
+the same refusal has lasted for a while.
 
 Who is informed of something gets the server's own words. A consumer whose order waits for something else learns that a provider-side issue has occurred, and nothing of the
 provider's servers, accounts and rights. What happens to a watch while it fails: what was seen before stays known, and nothing is deleted because of it.

@@ -4,6 +4,7 @@ mod bind;
 mod chart;
 mod fields;
 mod markdown;
+mod refusals;
 mod set_up;
 mod supported;
 
@@ -61,6 +62,7 @@ fn pages() -> Vec<(PathBuf, String)> {
         (folder.join("paths.md"), page(&format!("{PATHS}\n{}", documents.join("\n")), &rows!(paths::entries(), name))),
         (folder.join("kube-bind-flags.md"), bind::flags()),
         (folder.join("publishedresource.md"), fields::page()),
+        (folder.join("refusals.md"), refusals::page()),
         (folder.join("supported.md"), supported::page()),
         (tools::root().join("docs/set-up.sh"), set_up::script()),
         (tools::root().join("charts/kube-bind-backend/files/crds.json"), bind::crds()),

@@ -3,7 +3,7 @@
 //! ```text
 //!  lead ┬─ Clusters   which clusters there are: the one of the kubeconfig, or the workspaces that bind the APIExport
 //!       ├─ Lease      only one of several replicas goes on from here
-//!       └─ Session    one per cluster: caches ──▶ work ──▶ look: decide, write
+//!       └─ ClusterSession    one per cluster: caches ──▶ work ──▶ look: decide, write
 //! ```
 
 mod cache;
@@ -32,7 +32,7 @@ pub use config::{BackendConfig, LeaseConfig};
 pub use session::SchemaSource;
 
 use clusters::ServedCluster;
-use session::Session;
+use session::ClusterSession;
 
 /// How long to wait for answers to writes that are already sent.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -104,7 +104,7 @@ async fn serve(config: &BackendConfig, clusters: &Clusters, stop: &CancellationT
         for (name, cluster) in wanted {
             running.entry(name).or_insert_with(|| {
                 let end = stop.child_token();
-                let session = Session::start(&cluster.client, cluster.terms.clone(), config.source, &end);
+                let session = ClusterSession::start(&cluster.client, cluster.terms.clone(), config.source, &end);
                 let task = tokio::spawn(session.run(end.clone()));
                 (cluster, Running(end, task))
             });

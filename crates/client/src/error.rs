@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::wording;
+
 /// Why a request had no good answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -121,8 +123,7 @@ impl Status {
     fn is_harmless(&self) -> bool {
         match self.code {
             401 | 404 | 409 | 410 | 429 => true,
-            // As RBAC says it; admission uses other words.
-            403 => self.message.contains(" cannot ") && self.message.contains(" resource \""),
+            403 => wording::is_about_a_resource(&self.message),
             _ => false,
         }
     }
@@ -199,12 +200,8 @@ impl Error {
             Self::Transport { request, .. } => Some(format!("{} does not work", server(request))),
             Self::Api(status) if self.is_transient() => Some(format!("{} does not work", server(&status.request))),
             Self::Api(status) if status.code == 401 => Some(format!("{} does not know us", server(&status.request))),
-            Self::Api(status) if status.code == 403 => {
-                // The words of the authorizer, as opposed to those of admission; the name of the object aside.
-                let (_, missing) = status.message.split_once("User ")?;
-                missing.contains(" cannot ").then(|| format!("{}: {missing}", server(&status.request)))
-            }
-            Self::Api(_) | Self::Decode { .. } | Self::TooLarge { .. } | Self::Request { .. } => None,
+            Self::Api(status) => self.missing_right().map(|missing| format!("{}: {missing}", server(&status.request))),
+            Self::Decode { .. } | Self::TooLarge { .. } | Self::Request { .. } => None,
         }
     }
 
@@ -237,6 +234,22 @@ impl Error {
     /// The server knows the user and says no.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
+    }
+
+    /// Which right the server says is missing. It also forbids what it does not accept for other reasons.
+    pub fn missing_right(&self) -> Option<&str> {
+        self.status().filter(|status| status.code == 403).and_then(|status| wording::missing_right(&status.message))
+    }
+
+    /// What an admission webhook, a policy or a quota said about the object.
+    pub fn denial(&self) -> Option<&str> {
+        let status = self.status().filter(|status| status.code < 500)?;
+        wording::is_denial(&status.message).then_some(status.message.as_str())
+    }
+
+    /// The server was reached, but nobody who is trusted has signed its certificate.
+    pub fn is_untrusted(&self) -> bool {
+        self.status().is_none() && wording::is_untrusted(&self.to_string())
     }
 
     /// The object does not satisfy its schema or validation.

@@ -44,6 +44,7 @@ mod readme {}
 
 pub mod discovery;
 pub mod watch;
+pub mod wording;
 
 mod channel;
 mod client;

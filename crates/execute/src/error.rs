@@ -7,6 +7,8 @@ use carrick_client::Error;
 use carrick_sync::ObjectAddress;
 use thiserror::Error;
 
+use crate::refusal::{Access, Refusal, is_race};
+
 /// What was attempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
@@ -46,6 +48,24 @@ impl Verb {
     /// Whether the content of a source is written, so that a server that refuses it refuses what the consumer wants.
     pub fn places(self) -> bool {
         matches!(self, Self::Create | Self::Adopt | Self::Edit | Self::Replace | Self::Apply)
+    }
+
+    /// What it is to the table of refusals.
+    pub fn access(self) -> Access {
+        match self {
+            Self::Get | Self::List | Self::Find => Access::Read,
+            Self::Create => Access::Create,
+            Self::WriteStatus => Access::Status,
+            Self::Delete | Self::Forget => Access::Delete,
+            Self::Adopt
+            | Self::Edit
+            | Self::Replace
+            | Self::Apply
+            | Self::Patch
+            | Self::Label
+            | Self::SetFinalizers
+            | Self::Remember => Access::Change,
+        }
     }
 }
 
@@ -167,7 +187,7 @@ impl StepError {
     /// Whether somebody else was faster: nothing is wrong, the object is just decided anew.
     pub fn is_race(&self) -> bool {
         match self {
-            Self::Write { source, .. } => source.is_conflict() || source.is_already_exists(),
+            Self::Write { verb, source, .. } => is_race(source, verb.access()),
             Self::Foreign { .. } | Self::Refused { .. } | Self::StatusRefused(_) | Self::Undone { .. } => false,
             Self::CopyLeft(_) | Self::Stale(_) => true,
         }
@@ -176,7 +196,7 @@ impl StepError {
     /// What is wrong, if that is the consumer's business: the order itself is refused, or the name of its copy is taken.
     pub fn for_consumer(&self) -> Option<String> {
         match self {
-            Self::Write { verb, source, .. } if verb.places() && source.is_invalid() => {
+            Self::Write { verb, source, .. } if verb.places() && Refusal::of(source) == Refusal::Invalid => {
                 source.status().map(|status| status.message.clone())
             }
             Self::Foreign { .. } | Self::Refused { .. } => Some(self.to_string()),
@@ -251,7 +271,7 @@ pub fn asks_to_wait(error: &Error) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use carrick_client::Status;
+    use carrick_client::{Status, StatusDetails};
     use carrick_sync::{ApiKind, Side};
     use serde_json::json;
 
@@ -276,6 +296,13 @@ mod tests {
         assert!(StepError::Stale(at()).is_race() && StepError::CopyLeft(at()).is_race());
         let refused = StepError::Refused { at: at(), advice: "" };
         assert!(!answered(422, "Invalid").is_race() && !refused.is_race());
+        let gone = |verb| {
+            let details = Some(Box::new(StatusDetails { name: "one".to_owned(), ..StatusDetails::default() }));
+            let status = Status { code: 404, details, ..Status::default() };
+            StepError::Write { verb, at: at().into(), source: status.into() }
+        };
+        assert!(gone(Verb::Edit).is_race() && gone(Verb::SetFinalizers).is_race(), "the watch says that it is gone");
+        assert!(!gone(Verb::Create).is_race(), "its namespace is missing");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::agent::{Agent, Observer};
 use crate::brake::Write;
 use crate::error::{StepError, Target, Verb};
 use crate::namespaces::Namespaces;
+use crate::refusal::{Access, Fallback, Then, follows, is_done};
 use crate::resource::resource;
 
 /// Executes the steps of one object.
@@ -177,7 +178,7 @@ impl<A: Agent> Executor<'_, A> {
             Step::Delete { at, uid, resource_version, dependents } => {
                 let (client, options) = (self.client(at.side), delete_options(uid, resource_version, dependents));
                 match client.delete(&resource(&at.kind), at.namespace.as_deref(), &at.name, &options).await {
-                    Err(source) if !source.is_not_found() => Err(failed(Verb::Delete, &at, source)),
+                    Err(source) if !is_done(&source, Access::Delete) => Err(failed(Verb::Delete, &at, source)),
                     _ => Ok(()),
                 }
             }
@@ -261,21 +262,20 @@ impl<A: Agent> Executor<'_, A> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
         let patched = client.json_patch(&kind, namespace, &at.name, &json_patch(edits, guard)).await;
-        let refused = match patched {
-            // The server reports a test that fails like an object that is not valid.
-            Err(error) if error.is_invalid() || error.is_forbidden() || error.is_too_large() => error,
-            patched => return self.wrote(Verb::Edit, at, patched),
-        };
+        let fallback = patched.as_ref().err().and_then(|error| follows(error, Access::Change, at.side.role).fallback);
+        let (Err(refused), Some(fallback)) = (&patched, fallback) else { return self.wrote(Verb::Edit, at, patched) };
         let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed(Verb::Get, &at, source))?;
         let Some(mut live) = still_meant(live, guard) else {
             return Err(StepError::Stale(at));
         };
-        if refused.is_invalid() {
-            return Err(failed(Verb::Edit, &at, refused));
+        // The server reports a test that fails like an object that is not valid.
+        if fallback != Fallback::ReplaceWhole {
+            return self.wrote(Verb::Edit, at, patched);
         }
         edit::apply(edits, &mut live);
         match client.replace(&kind, namespace, &live).await {
-            Err(error) if error.is_forbidden() => Err(failed(Verb::Edit, &at, refused)),
+            // Of two rights that are missing, the first one is named.
+            Err(error) if error.is_forbidden() => Err(failed(Verb::Edit, &at, refused.clone())),
             replaced => self.wrote(Verb::Edit, at, replaced),
         }
     }
@@ -335,7 +335,7 @@ impl<A: Agent> Executor<'_, A> {
                 return self.wrote(Verb::WriteStatus, at, written);
             }
             Ok(stored) => Some(sum(stored)),
-            Err(error) if error.is_invalid() => None,
+            Err(error) if follows(error, Access::Status, at.side.role).then == Then::GiveUp => None,
             Err(_) => return self.wrote(Verb::WriteStatus, at, written),
         };
         let note = StatusNote { sent, stored, schema };
@@ -369,13 +369,14 @@ impl<A: Agent> Executor<'_, A> {
         if existing.is_none() {
             let created = client.create(&kind, namespace, &object).await;
             let Err(refused) = &created else { return self.wrote(Verb::Create, at, created) };
-            if refused.is_not_found()
+            let fallback = follows(refused, Access::Create, at.side.role).fallback;
+            if fallback == Some(Fallback::MakeNamespace)
                 && let Some(namespace) = namespace
             {
                 // It may have been deleted since it was last seen.
                 self.namespaces.forget(client, namespace);
             }
-            if !refused.is_already_exists() {
+            if fallback != Some(Fallback::ReadOwner) {
                 return self.wrote(Verb::Create, at, created);
             }
             existing = get().await?;

@@ -7,6 +7,7 @@
 //!             Observer  counts, traces and learns how long servers take
 //!             Brake     what is undone again and again is written ever more rarely
 //!             Namespaces known to exist, so that nobody asks twice
+//!             refusal   what follows when a server says no
 //! ```
 //!
 //! Steps are executed in order, and the first failure ends them: see [`StepError`]. Whoever decides again afterwards heals what was left.
@@ -16,6 +17,7 @@ mod brake;
 mod error;
 mod executor;
 mod namespaces;
+pub mod refusal;
 mod resource;
 
 pub use agent::{Advice, Agent, Observer};

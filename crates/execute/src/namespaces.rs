@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use crate::error::{StepError, Target, Verb};
+use crate::refusal::{Access, Fallback, follows};
 
 /// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
 #[derive(Debug, Default)]
@@ -43,10 +44,13 @@ async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), S
     }
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     match client.create(&namespaces, None, &namespace).await {
-        // Who may not create namespaces may have been given this one.
-        Err(source) if source.is_forbidden() && exists().await.unwrap_or(false) => Ok(()),
-        Err(source) if !source.is_already_exists() => Err(fail(Verb::Create, source)),
-        _ => Ok(()),
+        Err(source) => match follows(&source, Access::Create, side.role).fallback {
+            Some(Fallback::SeeWhetherItExists) if exists().await.unwrap_or(false) => Ok(()),
+            // Whoever owns a namespace, copies may live in it.
+            Some(Fallback::ReadOwner) => Ok(()),
+            _ => Err(fail(Verb::Create, source)),
+        },
+        Ok(_) => Ok(()),
     }
 }
 

@@ -7,6 +7,9 @@ use thiserror::Error;
 /// Servers give no token for a shorter time: ten minutes.
 pub const SHORTEST: i64 = 600;
 
+/// Types of Secrets that are credentials of a cluster, or become such once a controller sees them: they stay where they are.
+pub const CREDENTIAL_SECRETS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
+
 /// Why a token says too little about itself.
 #[derive(Debug, Clone, Copy, Error, PartialEq, Eq)]
 pub enum TokenError {

@@ -18,7 +18,6 @@ pub mod roles;
 pub mod workspaces;
 pub mod writer;
 
-mod bell;
 mod context;
 mod contract;
 mod contracts;
@@ -27,6 +26,7 @@ mod http;
 mod install;
 mod kubeconfig;
 mod local;
+mod notifier;
 mod resources;
 mod task;
 

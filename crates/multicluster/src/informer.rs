@@ -1,14 +1,14 @@
 //! One kind, watched over the whole fleet.
 //!
 //! ```text
-//!   endpoint a ──▶ pump ──┐
-//!   endpoint b ──▶ pump ──┼──▶ FleetStore ──▶ routes: one per controller that uses the kind
-//!   endpoint c ──▶ pump ──┘
+//!   endpoint a ──▶ follower ──┐
+//!   endpoint b ──▶ follower ──┼──▶ FleetStore ──▶ routes: one per controller that uses the kind
+//!   endpoint c ──▶ follower ──┘
 //! ```
 //!
-//! There is one informer per kind and watch configuration on a fleet, and one pump, hence one watch, per endpoint.
+//! There is one informer per kind and watch configuration on a fleet, and one follower, hence one watch, per endpoint.
 
-mod pump;
+mod follower;
 mod state;
 
 use std::any::Any;
@@ -30,7 +30,7 @@ use crate::endpoint::Endpoint;
 use crate::guard::{Callback, Panicked, caught};
 use crate::name::{ClusterName, EndpointId};
 use crate::store::{FleetStore, Undecodable, Update};
-use pump::Pump;
+use follower::Follower;
 use state::Progress;
 
 pub use state::WatchState;
@@ -132,10 +132,10 @@ pub struct Informer<K: 'static>(Arc<Inner<K>>);
 
 pub(crate) struct Inner<K: 'static> {
     shared: Arc<Shared<K>>,
-    pumps: Mutex<HashMap<EndpointId, Pump>>,
+    followers: Mutex<HashMap<EndpointId, Follower>>,
 }
 
-/// What the pumps of an informer share.
+/// What the followers of an informer share.
 pub(crate) struct Shared<K> {
     resource: Resource,
     options: WatchOptions,
@@ -168,7 +168,7 @@ impl<K: Send + Sync + 'static> Informer<K> {
             warned: Mutex::default(),
             changes: watch::Sender::new(0),
         };
-        Self(Arc::new(Inner { shared: Arc::new(shared), pumps: Mutex::default() }))
+        Self(Arc::new(Inner { shared: Arc::new(shared), followers: Mutex::default() }))
     }
 
     /// All objects.
@@ -199,7 +199,7 @@ impl<K: Send + Sync + 'static> Informer<K> {
         routes.retain(|route| route.strong_count() > 0);
         routes.push(Arc::downgrade(route));
         drop(routes);
-        let endpoints: Vec<EndpointId> = self.0.pumps.lock().keys().cloned().collect();
+        let endpoints: Vec<EndpointId> = self.0.followers.lock().keys().cloned().collect();
         for endpoint in endpoints.iter().filter(|endpoint| shared.store.is_synced(endpoint)) {
             route.listed(endpoint);
         }
@@ -233,14 +233,14 @@ impl<K> fmt::Debug for Informer<K> {
 
 impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
     fn endpoint_up(&self, endpoint: &Endpoint) {
-        let pump = Pump::start(self.shared.clone(), endpoint.clone());
-        self.pumps.lock().insert(endpoint.id.clone(), pump);
+        let follower = Follower::start(self.shared.clone(), endpoint.clone());
+        self.followers.lock().insert(endpoint.id.clone(), follower);
         self.shared.changed();
     }
 
     fn endpoint_down(&self, id: &EndpointId) {
         // Dropped before the objects are: no late event brings them back.
-        drop(self.pumps.lock().remove(id));
+        drop(self.followers.lock().remove(id));
         self.shared.store.forget_endpoint(id);
         self.shared.changed();
     }
@@ -249,19 +249,19 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
         let endpoint = cluster.endpoint();
         let returned = self.shared.store.has_left(cluster.name(), endpoint);
         let moved = self.shared.store.settle(cluster.name(), endpoint);
-        let pumps = self.pumps.lock();
-        let Some(pump) = pumps.get(endpoint) else { return };
+        let followers = self.followers.lock();
+        let Some(follower) = followers.get(endpoint) else { return };
         if returned {
             // What the endpoint said about it before this was known was ignored.
-            pump.relist_in(RETURNED);
+            follower.relist_in(RETURNED);
         }
         if moved {
             // What the old endpoint had is compared with a list of the new one, once it has had time to arrive there.
-            pump.compare_in(self.shared.move_grace);
+            follower.compare_in(self.shared.move_grace);
         }
         if !self.shared.store.is_synced(endpoint) {
             // The cluster may be the first to serve the API: do not wait for the next attempt of a refused watch.
-            pump.try_again();
+            follower.try_again();
         }
     }
 
@@ -270,18 +270,18 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
     }
 
     fn apis_changed(&self, endpoint: &EndpointId) {
-        if let Some(pump) = self.pumps.lock().get(endpoint) {
-            pump.relist_in(NEW_APIS);
+        if let Some(follower) = self.followers.lock().get(endpoint) {
+            follower.relist_in(NEW_APIS);
         }
     }
 
     fn health(&self) -> Vec<(EndpointId, WatchHealth)> {
-        let pumps = self.pumps.lock();
-        let health = |pump: &Pump| {
-            let (state, lists) = pump.progress();
+        let followers = self.followers.lock();
+        let health = |follower: &Follower| {
+            let (state, lists) = follower.progress();
             WatchHealth { resource: self.shared.resource.clone(), state, restarts: lists.saturating_sub(1) }
         };
-        pumps.iter().map(|(endpoint, pump)| (endpoint.clone(), health(pump))).collect()
+        followers.iter().map(|(endpoint, follower)| (endpoint.clone(), health(follower))).collect()
     }
 }
 

@@ -41,6 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use carrick_client::Client;
 use carrick_multicluster::Pace;
 use carrick_multicluster::coordination::{Election, Lost};
 use thiserror::Error;
@@ -49,7 +50,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use catalog::Catalog;
-use connect::{ConnectError, Places};
+use connect::{ConnectError, KcpLocations};
 use dashboard::Dashboard;
 use events::Recorder;
 use export::Exported;
@@ -180,7 +181,7 @@ async fn serve_conversions(
 /// A connected agent.
 struct Agent {
     config: AgentConfig,
-    places: Places,
+    places: KcpLocations,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     dashboard: Arc<Dashboard>,
@@ -295,37 +296,56 @@ impl Agent {
 
     /// Starts all parts that are not disabled. Each returns its name when it ends.
     fn start(&self, halt: &CancellationToken) -> JoinSet<&'static str> {
-        let config = &self.config;
-        let local = config.local.client();
-        let (sender, everything) = watch::channel(Arc::new(Catalog::default()));
-        let (tell_kept, receiver) = watch::channel(Arc::new(Catalog::default()));
-        let (tell_exported, exported) = watch::channel(Exported::default());
-        let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
-        let (tell_granted, granted) = watch::channel(Granted::default());
-        let (tell_chosen, chosen) = watch::channel(schemas::Chosen::default());
-        let (tell_released, released) = watch::channel(objects::Released::default());
+        let local = self.config.local.client();
+        let (catalogs, everything) = watch::channel(Arc::new(Catalog::default()));
+        let (kept_catalogs, kept) = watch::channel(Arc::new(Catalog::default()));
+        let (exports, exported) = watch::channel(Exported::default());
+        let (all_troubles, troubles) = watch::channel(objects::Troubles::default());
+        let (grants, granted) = watch::channel(Granted::default());
+        let (choices, chosen) = watch::channel(schemas::Chosen::default());
+        let (releases, released) = watch::channel(objects::Released::default());
         let (refused, to_ask_again) = mpsc::unbounded_channel();
-        self.dashboard.follow(&self.places, receiver.clone(), troubles.clone());
+        self.dashboard.follow(&self.places, kept.clone(), troubles.clone());
         let mut parts = JoinSet::new();
 
-        let catalog = catalog::run(
-            catalog::Setup {
-                local: local.clone(),
-                selector: config.selector.clone(),
-                defaults: config.defaults(),
-                timing: config.timing,
-            },
-            Arc::clone(&self.health),
-            Arc::clone(&self.metrics),
-            sender,
-            halt.clone(),
-        );
-        parts.spawn(async move {
-            catalog.await;
-            "the catalog"
-        });
+        let (health, metrics) = (Arc::clone(&self.health), Arc::clone(&self.metrics));
+        let catalog = catalog::run(self.catalog_setup(&local), health, metrics, catalogs, halt.clone());
+        run_part(&mut parts, "the catalog", catalog);
+        let keeper = keeper::run(self.keeper_setup(&local), everything, kept_catalogs, halt.clone());
+        run_part(&mut parts, "the keeper", keeper);
+        let rights = rights::run(local.clone(), kept.clone(), to_ask_again, grants, halt.clone());
+        run_part(&mut parts, "the check of rights", rights);
+        let withdrawals = withdrawals::run(local.clone(), kept.clone(), halt.clone());
+        run_part(&mut parts, "the withdrawals controller", withdrawals);
 
-        let keeper = keeper::Setup {
+        if self.enabled(Controller::ApiResourceSchema) {
+            let schemas = self.schemas(&local, choices, (exported, troubles, granted.clone()));
+            run_part(&mut parts, "the apiresourceschema controller", schemas.run(kept.clone(), halt.clone()));
+        }
+        if self.enabled(Controller::ApiExport) {
+            let export = self.export(exports, chosen, released);
+            run_part(&mut parts, "the apiexport controller", export.run(kept.clone(), halt.clone()));
+        }
+        if self.enabled(Controller::Sync) {
+            let context = self.objects_context(local, (all_troubles, refused, releases), granted);
+            run_part(&mut parts, "the sync controller", objects::run(Arc::new(context), kept, halt.clone()));
+        }
+        parts
+    }
+
+    fn catalog_setup(&self, local: &Client) -> catalog::Setup {
+        let config = &self.config;
+        catalog::Setup {
+            local: local.clone(),
+            selector: config.selector.clone(),
+            defaults: config.defaults(),
+            timing: config.timing,
+        }
+    }
+
+    fn keeper_setup(&self, local: &Client) -> keeper::Setup {
+        let config = &self.config;
+        keeper::Setup {
             local: local.clone(),
             export: self.places.export.client.clone(),
             name: self.places.export_name.clone(),
@@ -333,105 +353,102 @@ impl Agent {
             take_over: config.take_over && !self.took_over.swap(true, Ordering::Relaxed),
             beat: config.timing.into(),
             health: Arc::clone(&self.health),
-        };
-        let keeper = keeper::run(keeper, everything, tell_kept, halt.clone());
-        parts.spawn(async move {
-            keeper.await;
-            "the keeper"
-        });
+        }
+    }
 
-        let rights = rights::run(local.clone(), receiver.clone(), to_ask_again, tell_granted, halt.clone());
-        parts.spawn(async move {
-            rights.await;
-            "the check of rights"
-        });
-
-        let withdrawals = withdrawals::run(local.clone(), receiver.clone(), halt.clone());
-        parts.spawn(async move {
-            withdrawals.await;
-            "the withdrawals controller"
-        });
-
-        if self.enabled(Controller::ApiResourceSchema) {
-            let schemas = schemas::Schemas {
-                local: local.clone(),
+    /// The controller of APIResourceSchemas.
+    fn schemas(
+        &self,
+        local: &Client,
+        chosen: watch::Sender<schemas::Chosen>,
+        (exported, troubles, granted): (
+            watch::Receiver<Exported>,
+            watch::Receiver<objects::Troubles>,
+            watch::Receiver<Granted>,
+        ),
+    ) -> schemas::Schemas {
+        let config = &self.config;
+        schemas::Schemas {
+            local: local.clone(),
+            export: self.places.export.client.clone(),
+            agent_name: config.agent_name.clone(),
+            recorder: self.recorder.of(schemas::CONTROLLER),
+            metrics: Arc::clone(&self.metrics),
+            health: Arc::clone(&self.health),
+            exported,
+            troubles,
+            granted,
+            servers: [("the service cluster", config.local.clone()), ("kcp", config.kcp.clone())],
+            syncs: !config.disabled.contains(&Controller::Sync),
+            beat: config.timing.into(),
+            gate: schemas::Gate {
                 export: self.places.export.client.clone(),
-                agent_name: config.agent_name.clone(),
-                recorder: self.recorder.of(schemas::CONTROLLER),
-                metrics: Arc::clone(&self.metrics),
-                health: Arc::clone(&self.health),
-                exported,
-                troubles,
-                granted: granted.clone(),
-                servers: [("the service cluster", config.local.clone()), ("kcp", config.kcp.clone())],
-                syncs: !config.disabled.contains(&Controller::Sync),
-                beat: config.timing.into(),
-                gate: schemas::Gate {
-                    export: self.places.export.client.clone(),
-                    export_name: self.places.export_name.clone(),
-                    orders: self.dashboard.orders(),
-                    chosen: Arc::new(tell_chosen),
-                    judged: Arc::default(),
-                },
-            };
-            let running = schemas.run(receiver.clone(), halt.clone());
-            parts.spawn(async move {
-                running.await;
-                "the apiresourceschema controller"
-            });
-        }
-        if self.enabled(Controller::ApiExport) {
-            let export = export::Export {
-                client: self.places.export.client.clone(),
-                name: self.places.export_name.clone(),
-                agent_name: config.agent_name.clone(),
-                recorder: self.recorder.of(export::CONTROLLER),
-                metrics: Arc::clone(&self.metrics),
-                health: Arc::clone(&self.health),
-                exported: tell_exported,
-                chosen,
-                released,
-                warned: parking_lot::Mutex::default(),
-                doubts: parking_lot::Mutex::default(),
-                taken: parking_lot::Mutex::default(),
-                concerned: parking_lot::Mutex::default(),
-            };
-            let running = export.run(receiver.clone(), halt.clone());
-            parts.spawn(async move {
-                running.await;
-                "the apiexport controller"
-            });
-        }
-        if self.enabled(Controller::Sync) {
-            let context = objects::Context {
-                local,
-                slice_workspace: self.places.slice.client.clone(),
-                slice: self.places.slice_name.clone(),
-                export_workspace: self.places.export.client.clone(),
-                export: self.places.export_name.clone(),
-                agent_name: config.agent_name.clone(),
-                namespace: config.namespace.clone(),
-                timing: config.timing,
-                budget: config.budget,
-                recorder: self.recorder.of(objects::CONTROLLER),
-                pace: self.pace.clone(),
-                metrics: Arc::clone(&self.metrics),
-                health: Arc::clone(&self.health),
+                export_name: self.places.export_name.clone(),
                 orders: self.dashboard.orders(),
-                consumers: config.dashboard_address.is_some().then(|| self.dashboard.consumers()),
-                troubles: tell_troubles,
-                refused,
-                released: tell_released,
-                former: watch::Sender::default(),
-                granted,
-            };
-            let running = objects::run(Arc::new(context), receiver, halt.clone());
-            parts.spawn(async move {
-                running.await;
-                "the sync controller"
-            });
+                chosen: Arc::new(chosen),
+                judged: Arc::default(),
+            },
         }
-        parts
+    }
+
+    /// The controller of the APIExport.
+    fn export(
+        &self,
+        exported: watch::Sender<Exported>,
+        chosen: watch::Receiver<schemas::Chosen>,
+        released: watch::Receiver<objects::Released>,
+    ) -> export::Export {
+        export::Export {
+            client: self.places.export.client.clone(),
+            name: self.places.export_name.clone(),
+            agent_name: self.config.agent_name.clone(),
+            recorder: self.recorder.of(export::CONTROLLER),
+            metrics: Arc::clone(&self.metrics),
+            health: Arc::clone(&self.health),
+            exported,
+            chosen,
+            released,
+            warned: parking_lot::Mutex::default(),
+            doubts: parking_lot::Mutex::default(),
+            taken: parking_lot::Mutex::default(),
+            concerned: parking_lot::Mutex::default(),
+        }
+    }
+
+    /// What the object half works with, and where it reports.
+    fn objects_context(
+        &self,
+        local: Client,
+        (troubles, refused, released): (
+            watch::Sender<objects::Troubles>,
+            mpsc::UnboundedSender<String>,
+            watch::Sender<objects::Released>,
+        ),
+        granted: watch::Receiver<Granted>,
+    ) -> objects::Context {
+        let config = &self.config;
+        objects::Context {
+            local,
+            slice_workspace: self.places.slice.client.clone(),
+            slice: self.places.slice_name.clone(),
+            export_workspace: self.places.export.client.clone(),
+            export: self.places.export_name.clone(),
+            agent_name: config.agent_name.clone(),
+            namespace: config.namespace.clone(),
+            timing: config.timing,
+            budget: config.budget,
+            recorder: self.recorder.of(objects::CONTROLLER),
+            pace: self.pace.clone(),
+            metrics: Arc::clone(&self.metrics),
+            health: Arc::clone(&self.health),
+            orders: self.dashboard.orders(),
+            consumers: config.dashboard_address.is_some().then(|| self.dashboard.consumers()),
+            troubles,
+            refused,
+            released,
+            former: watch::Sender::default(),
+            granted,
+        }
     }
 
     fn enabled(&self, controller: Controller) -> bool {
@@ -441,4 +458,12 @@ impl Agent {
         }
         enabled
     }
+}
+
+/// Runs a part of the agent, which returns its name when it ends.
+fn run_part(parts: &mut JoinSet<&'static str>, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+    parts.spawn(async move {
+        part.await;
+        name
+    });
 }

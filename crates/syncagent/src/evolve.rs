@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::catalog::published_resources;
 use crate::agent::config::AgentConfig;
-use crate::agent::connect::{self, ConnectError, Places};
+use crate::agent::connect::{self, ConnectError, KcpLocations};
 use crate::agent::health::Health;
 use crate::api::{APPROVED_SCHEMA, PublishedResource, REJECTED_SCHEMA, ROLLED_BACK};
 use crate::rules::gate::same_resource;
@@ -75,7 +75,7 @@ fn failed(action: impl Into<String>) -> impl FnOnce(Error) -> EvolveError {
 pub struct Evolution {
     local: Client,
     kcp: Server,
-    places: Places,
+    places: KcpLocations,
     selector: String,
 }
 

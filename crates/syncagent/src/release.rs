@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::config::AgentConfig;
-use crate::agent::connect::{self, ConnectError, Places};
+use crate::agent::connect::{self, ConnectError, KcpLocations};
 use crate::agent::health::Health;
 use crate::api::{FORMER_AGENTS, KEEPER};
 use crate::rules::keeper::{Beat, Keeper, read, read_former, write_former};
@@ -70,7 +70,7 @@ pub struct Agents {
 
 /// The export whose former agents are to be known.
 pub struct Releaser {
-    places: Places,
+    places: KcpLocations,
     beat: Beat,
 }
 

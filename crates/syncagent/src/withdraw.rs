@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carrick_client::{Client, Error, ListOptions, Resource, Server};
+use carrick_execute::refusal::is_unserved;
 use carrick_kcp::PATH_ANNOTATION;
 use carrick_kcp::apis::split_schema_name;
 use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::catalog::published_resources;
 use crate::agent::config::AgentConfig;
-use crate::agent::connect::{self, ConnectError, Places};
+use crate::agent::connect::{self, ConnectError, KcpLocations};
 use crate::agent::health::Health;
 use crate::api::{PublishedResource, WITHDRAW_AT, WITHDRAW_MESSAGE};
 
@@ -136,7 +137,7 @@ impl Offer {
 pub struct Withdrawer {
     local: Client,
     kcp: Server,
-    places: Places,
+    places: KcpLocations,
     selector: String,
 }
 
@@ -196,7 +197,7 @@ impl Withdrawer {
             }
             let objects = match client.list(&resource, None, &ListOptions::default()).await {
                 // The export does not list it any more.
-                Err(error) if error.is_not_found() => Vec::new(),
+                Err(error) if is_unserved(&error) => Vec::new(),
                 objects => objects.map_err(failed(format!("list {plural}.{group} of all consumers")))?,
             };
             for object in objects {

@@ -4,3 +4,5 @@
 
 mod circles;
 mod features;
+mod layout;
+mod words;

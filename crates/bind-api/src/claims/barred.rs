@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use carrick_kcp::token::CREDENTIAL_SECRETS;
 use serde_json::Value;
 
 use crate::mapping::ObjectKey;
 use crate::names::{PROVIDER_KUBECONFIG_LABEL, is_system_namespace};
-
-/// Types of Secrets that are the credentials of somebody in their own cluster.
-const TOKENS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
 
 /// Why an object does not travel although a claim selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +42,7 @@ impl Guarded {
         if is_system_namespace(namespace) || self.namespaces.contains(namespace) {
             return Some(Barred::Namespace);
         }
-        if object["type"].as_str().is_some_and(|type_| TOKENS.contains(&type_)) {
+        if object["type"].as_str().is_some_and(|type_| CREDENTIAL_SECRETS.contains(&type_)) {
             return Some(Barred::Token);
         }
         let is_labelled = object["metadata"]["labels"][PROVIDER_KUBECONFIG_LABEL] == "true";
@@ -68,7 +66,7 @@ mod tests {
         let bars =
             |namespace: &str, name: &str, object: &Value| guarded.bars(&ObjectKey::namespaced(namespace, name), object);
         assert_eq!(bars("team", "s", &json!({"kind": "Secret", "type": "Opaque"})), None);
-        assert_eq!(bars("team", "s", &json!({"type": TOKENS[0]})), Some(Barred::Token));
+        assert_eq!(bars("team", "s", &json!({"type": CREDENTIAL_SECRETS[0]})), Some(Barred::Token));
         assert_eq!(bars("team", "other", &json!({"kind": "Secret"})), Some(Barred::Kubeconfig));
         assert_eq!(bars("team", "other", &json!({"kind": "ConfigMap"})), None);
         let labelled = json!({"metadata": {"labels": {"kube-bind.io/provider-kubeconfig": "true"}}});

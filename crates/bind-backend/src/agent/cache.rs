@@ -7,6 +7,7 @@ use std::sync::Arc;
 use carrick_bind_api::kinds::{ApiObject, BINDABLE_RESOURCES_REQUEST};
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Object, Resource};
+use carrick_execute::refusal::is_unserved;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -91,7 +92,7 @@ impl Cache {
                 state.objects.remove(&key(&object));
                 changed.push(object);
             }
-            Event::Failing(error) if self.optional && error.is_not_found() => {
+            Event::Failing(error) if self.optional && is_unserved(&error) => {
                 tracing::info!(
                     what = self.what,
                     "The cluster does not serve this kind; nothing of it is done until it does."

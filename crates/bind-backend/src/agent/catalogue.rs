@@ -6,11 +6,11 @@ use carrick_bind_api::carrick_kcp::apis::v1alpha1::{ApiBinding, ApiResourceSchem
 use carrick_client::{Client, Error};
 
 use super::resources;
-use super::session::Session;
+use super::session::ClusterSession;
 use crate::decide::plan::Plan;
 use crate::decide::templates;
 
-impl Session {
+impl ClusterSession {
     /// What the catalogue of a workspace needs; nothing outside of kcp.
     pub(super) async fn catalogue(&self) -> Result<Plan, Error> {
         let (Some(cache), Some(workspace)) = (&self.bindings, &self.terms.workspace) else {

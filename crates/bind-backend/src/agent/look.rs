@@ -15,7 +15,7 @@ use carrick_client::{Error, Object};
 use serde_json::Value;
 
 use super::resources;
-use super::session::Session;
+use super::session::ClusterSession;
 use super::work::{Key, Outcome};
 use super::writer;
 use crate::decide::contract::{ContractView, kubeconfig_in, kubeconfig_secret};
@@ -32,7 +32,7 @@ const AFTER_GRANTS: Duration = Duration::from_millis(100);
 /// After a conflict a watch event comes; if not, look again.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
-impl Session {
+impl ClusterSession {
     /// Looks at one thing.
     pub(super) async fn look(&self, key: &Key) -> Outcome {
         let result = match key {
@@ -331,6 +331,7 @@ impl Session {
             }
             match writer::carry_out(&self.client, write).await {
                 Ok(()) => {}
+                // Also what is created in a namespace that goes: the caches say so soon, and the plan is another one then.
                 Err(error) if error.is_conflict() || error.is_already_exists() || error.is_not_found() => {
                     outcome.again = Some(outcome.again.map_or(AFTER_CONFLICT, |again| again.min(AFTER_CONFLICT)));
                     return Ok(outcome);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use carrick_bind_api::kinds::{API_SERVICE_EXPORT, API_SERVICE_EXPORT_REQUEST, API_SERVICE_EXPORT_TEMPLATE};
 use carrick_bind_api::names::EXPORTED_LABEL;
 use carrick_client::{Client, Error, ListOptions, Resource};
+use carrick_execute::refusal::is_unserved;
 use serde_json::Value;
 
 use super::resources;
@@ -31,7 +32,7 @@ pub async fn of_cluster(client: &Client, subject: &Subject) -> Result<Vec<Value>
 /// All objects of a kind; none if it is not there yet.
 async fn list(client: &Client, resource: &Resource, options: &ListOptions) -> Result<Vec<Value>, Error> {
     match client.list(resource, None, options).await {
-        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        Err(error) if is_unserved(&error) => Ok(Vec::new()),
         all => all,
     }
 }

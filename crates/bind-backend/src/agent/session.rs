@@ -36,7 +36,7 @@ pub enum SchemaSource {
 }
 
 /// One provider's cluster.
-pub struct Session {
+pub struct ClusterSession {
     pub(super) client: Client,
     pub(super) terms: Terms,
     pub(super) work: Arc<Work>,
@@ -103,7 +103,7 @@ impl Index {
     }
 }
 
-impl Session {
+impl ClusterSession {
     /// Begins to watch a cluster.
     pub fn start(client: &Client, terms: Terms, source: SchemaSource, stop: &CancellationToken) -> Arc<Self> {
         Arc::new_cyclic(|this: &Weak<Self>| {
@@ -241,18 +241,18 @@ impl Session {
 }
 
 /// What has to be looked at because of an object.
-type KeysOf = fn(&Object, &Index, &Weak<Session>) -> Vec<Key>;
+type KeysOf = fn(&Object, &Index, &Weak<ClusterSession>) -> Vec<Key>;
 
-fn of_contract(object: &Object, _: &Index, _: &Weak<Session>) -> Vec<Key> {
+fn of_contract(object: &Object, _: &Index, _: &Weak<ClusterSession>) -> Vec<Key> {
     vec![Key::Contract(object.namespace.to_string())]
 }
 
-fn of_catalogue(_: &Object, _: &Index, _: &Weak<Session>) -> Vec<Key> {
+fn of_catalogue(_: &Object, _: &Index, _: &Weak<ClusterSession>) -> Vec<Key> {
     vec![Key::Cluster]
 }
 
 /// Roles of whole clusters belong to the namespace of a contract.
-fn of_owner(object: &Object, _: &Index, _: &Weak<Session>) -> Vec<Key> {
+fn of_owner(object: &Object, _: &Index, _: &Weak<ClusterSession>) -> Vec<Key> {
     if !object.name.starts_with(BINDER) {
         return Vec::new();
     }
@@ -263,7 +263,7 @@ fn of_owner(object: &Object, _: &Index, _: &Weak<Session>) -> Vec<Key> {
 }
 
 /// Roles in namespaces belong to the contract that the namespace is, or serves.
-fn of_served(object: &Object, _: &Index, session: &Weak<Session>) -> Vec<Key> {
+fn of_served(object: &Object, _: &Index, session: &Weak<ClusterSession>) -> Vec<Key> {
     if !object.name.starts_with(BINDER) {
         return Vec::new();
     }
@@ -276,7 +276,7 @@ fn of_served(object: &Object, _: &Index, session: &Weak<Session>) -> Vec<Key> {
 }
 
 /// What is offered concerns all who have asked for something.
-fn of_offers(_: &Object, index: &Index, session: &Weak<Session>) -> Vec<Key> {
+fn of_offers(_: &Object, index: &Index, session: &Weak<ClusterSession>) -> Vec<Key> {
     *index.offers.lock() = None;
     let Some(session) = session.upgrade() else { return Vec::new() };
     session.asking()

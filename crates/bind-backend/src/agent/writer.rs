@@ -1,6 +1,7 @@
 //! The one place that carries out plans.
 
 use carrick_client::{Client, DeleteOptions, Error};
+use carrick_execute::refusal::{Access, is_done};
 
 use super::resources;
 use crate::decide::plan::Write;
@@ -23,7 +24,7 @@ pub async fn carry_out(client: &Client, write: &Write) -> Result<(), Error> {
             let uid = object["metadata"]["uid"].as_str().map(str::to_owned);
             let options = DeleteOptions { uid, ..DeleteOptions::default() };
             match client.delete(&resource, namespace, name, &options).await {
-                Err(error) if error.is_not_found() => Ok(()),
+                Err(error) if is_done(&error, Access::Delete) => Ok(()),
                 result => result,
             }
         }

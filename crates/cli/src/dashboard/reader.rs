@@ -75,7 +75,7 @@ impl Reader {
 fn advice(error: &str) -> &'static str {
     if error.contains("certificate") {
         "pass the authority that signed it: --certificate-authority FILE"
-    } else if error.contains("invalid HTTP version") {
+    } else if carrick_client::wording::is_no_http(error) {
         "if it speaks https, pass the URL with https://"
     } else {
         "start the agent with --dashboard-address, and pass that address"

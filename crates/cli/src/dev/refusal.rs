@@ -1,27 +1,23 @@
 //! Why a server refuses an object, in words for the author of a file. Pure.
 
-use carrick_client::Error;
+use carrick_client::{Error, wording};
 use carrick_syncagent::api::unknown_field;
 
 use super::ledger::ApplyError;
-
-/// How API servers introduce fields that they do not know.
-const STRICT: &str = "strict decoding error: ";
-/// What a server adds when it stopped looking; there is nothing to be done about it.
-const UNCHECKED: &str = "some validation rules were not checked because";
 
 /// The server's message, shortened.
 pub fn refused(error: &Error) -> ApplyError {
     let Error::Api(status) = error else { return ApplyError { text: error.to_string(), passes: false } };
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
-    let told = causes.iter().filter(|cause| !cause.message.is_empty() && !cause.message.contains(UNCHECKED));
+    let told =
+        causes.iter().filter(|cause| !cause.message.is_empty() && !cause.message.contains(wording::NOT_VALIDATED));
     let causes: Vec<String> = told
         .map(|cause| match cause.field.as_str() {
             "" => cause.message.clone(),
             field => format!("{field}: {}", cause.message),
         })
         .collect();
-    let text = match status.message.split_once(STRICT) {
+    let text = match status.message.split_once(wording::STRICT_DECODING) {
         // Which fields there are is known of one kind only.
         Some((of, fields)) if of.starts_with("PublishedResource ") => unknown(fields),
         Some((_, fields)) => fields.to_owned(),
@@ -34,13 +30,13 @@ pub fn refused(error: &Error) -> ApplyError {
 
 /// Whether a server that applies objects speaks of the types in its own source code. When it creates an object, it names the fields.
 pub fn is_obscure(error: &Error) -> bool {
-    matches!(error, Error::Api(status) if status.message.contains("failed to create typed patch object"))
+    error.status().is_some_and(|status| wording::names_go_types(&status.message))
 }
 
 /// Fields that a server does not know, and which ones there are instead.
 fn unknown(fields: &str) -> String {
     let each = fields.split(", ").map(|told| {
-        let path = told.strip_prefix("unknown field \"").and_then(|rest| rest.strip_suffix('"'));
+        let path = told.strip_prefix(wording::UNKNOWN_FIELD).and_then(|rest| rest.strip_suffix('"'));
         path.map_or_else(|| told.to_owned(), unknown_field)
     });
     each.collect::<Vec<String>>().join(", ")

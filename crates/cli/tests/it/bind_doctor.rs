@@ -334,7 +334,7 @@ async fn what_the_provider_has_to_mend_is_said() {
         "spec": {"resources": [{"group": "wild.io", "resource": "cowboys", "versions": ["v1"]}]}});
     world.provider.create(&requests, at, &order).await.unwrap();
     world
-        .sees("Requests", "amber", "/waits: no backend has looked at it", "delete apiserviceexportrequest waits")
+        .sees("Requests", "amber", "/waits: no backend has processed it", "delete apiserviceexportrequest waits")
         .await;
     world.provider.delete(&requests, at, "waits", &DeleteOptions::default()).await.unwrap();
     let export = json!({"status": {"conditions": [{"type": "ProviderInSync", "status": "False", "severity": "Warning",

@@ -40,7 +40,7 @@ fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
                 findings.push(Finding::new(at, Tightening, reason).of(RULES));
             }
             Some(_) if reads_changed(rule, (old, new), at) => {
-                let reason = format!("a rule looks at values whose type or format changes: {}", words());
+                let reason = format!("a rule reads values whose type or format changes: {}", words());
                 findings.push(Finding::new(at, Tightening, reason));
             }
             Some((_, known)) if known != rule => {
@@ -178,7 +178,7 @@ mod tests {
         };
         assert_eq!(found(guarded, &integer, &loose), Vec::<String>::new());
         assert_eq!(found("has(self.spec.other)", &integer, &loose), Vec::<String>::new());
-        let told = "a rule looks at values whose type or format changes: m";
+        let told = "a rule reads values whose type or format changes: m";
         assert_eq!(found(guarded, &loose, &text), [told]);
         assert_eq!(found("self.spec == self.spec", &integer, &loose), [told]);
     }

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::bell::Bell;
+use super::notifier::Notifier;
 use crate::decide::Seen;
 
 /// The objects of one watch. What was seen stays while a server is away, but nobody then takes anything for gone.
@@ -19,7 +19,7 @@ use crate::decide::Seen;
 pub struct Cache {
     what: String,
     state: Mutex<CacheState>,
-    bell: Bell,
+    notifier: Notifier,
 }
 
 type Objects = BTreeMap<(Arc<str>, Arc<str>), Object>;
@@ -35,8 +35,8 @@ struct CacheState {
 
 impl Cache {
     /// An empty one that rings whenever something changes.
-    pub fn new(what: impl Into<String>, bell: &Bell) -> Arc<Self> {
-        Arc::new(Self { what: what.into(), state: Mutex::default(), bell: bell.clone() })
+    pub fn new(what: impl Into<String>, notifier: &Notifier) -> Arc<Self> {
+        Arc::new(Self { what: what.into(), state: Mutex::default(), notifier: notifier.clone() })
     }
 
     /// Fills it until told to stop.
@@ -86,7 +86,7 @@ impl Cache {
             }
         }
         drop(state);
-        self.bell.ring();
+        self.notifier.notify();
     }
 
     /// Why it is not known what there is.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_stays_while_the_server_is_away_and_nothing_is_gone_then() {
-        let cache = Cache::new("things", &Bell::default());
+        let cache = Cache::new("things", &Notifier::default());
         assert!(matches!(cache.get("n", "a"), Seen::Unknown(why) if why == "things have not been read yet"));
         cache.on(Event::Begin);
         cache.on(Event::Listed(object("a")));

@@ -36,7 +36,7 @@ use session::Session;
 
 /// Runs a contract until told to stop.
 pub async fn run(context: Arc<Context>, at: SecretKeyReference, stop: CancellationToken) {
-    let mut bell = context.local.bell.listen();
+    let mut changes = context.local.notifier.subscribe();
     let mut pace = Pace::default();
     while !stop.is_cancelled() {
         let opened = match context.local.secret(&at) {
@@ -53,18 +53,22 @@ pub async fn run(context: Arc<Context>, at: SecretKeyReference, stop: Cancellati
                 Session::new(Arc::clone(&context), at.clone(), kubeconfig, &server).run(&stop).await;
             }
             // Nothing is known yet: the watch has only just begun.
-            Err(_) if context.local.is_secret_pending(&at) => wait(&mut bell, &stop, None).await,
+            Err(_) if context.local.is_secret_pending(&at) => wait(&mut changes, &stop, None).await,
             Err(error) => {
                 let again = offline::pass(&context, &at, &error).await;
                 let again = pace.next(again);
-                wait(&mut bell, &stop, again).await;
+                wait(&mut changes, &stop, again).await;
             }
         }
     }
 }
 
-/// Waits for a bell, for a time, or for the end.
-async fn wait(bell: &mut super::bell::Listener, stop: &CancellationToken, longest: Option<std::time::Duration>) {
+/// Waits for a change, for a time, or for the end.
+async fn wait(
+    changes: &mut super::notifier::Subscription,
+    stop: &CancellationToken,
+    longest: Option<std::time::Duration>,
+) {
     let timer = async {
         match longest {
             Some(longest) => tokio::time::sleep(longest).await,
@@ -73,7 +77,7 @@ async fn wait(bell: &mut super::bell::Listener, stop: &CancellationToken, longes
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = bell.heard() => {}
+        () = changes.changed() => {}
         () = timer => {}
     }
 }

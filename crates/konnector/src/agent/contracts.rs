@@ -21,7 +21,7 @@ type Key = (String, String, String);
 
 /// Runs a task per kubeconfig until told to stop, and waits for all of them.
 pub async fn run(context: Arc<Context>, stop: CancellationToken) {
-    let mut bell = context.local.bell.listen();
+    let mut changes = context.local.notifier.subscribe();
     let mut running: BTreeMap<Key, (CancellationToken, Task)> = BTreeMap::new();
     loop {
         if context.local.has_synced() {
@@ -48,7 +48,7 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
         let mut ending: FuturesUnordered<_> = ending.map(|(_, task)| task.ended()).collect();
         tokio::select! {
             () = stop.cancelled() => break,
-            () = bell.heard() => {}
+            () = changes.changed() => {}
             Some(_) = ending.next() => {}
         }
     }

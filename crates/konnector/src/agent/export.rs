@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::bell::Bell;
 use super::cache::Cache;
+use super::notifier::Notifier;
 use super::workspaces::Workspaces;
 use super::writer::Writer;
 use crate::decide::Seen;
@@ -39,15 +39,15 @@ pub struct Export {
 
 impl Export {
     /// Begins to watch.
-    pub fn start(client: &Client, slice_name: &str, bell: &Bell, stop: &CancellationToken) -> Arc<Self> {
-        let slice = Cache::new(format!("APIExportEndpointSlice {slice_name}"), bell);
+    pub fn start(client: &Client, slice_name: &str, notifier: &Notifier, stop: &CancellationToken) -> Arc<Self> {
+        let slice = Cache::new(format!("APIExportEndpointSlice {slice_name}"), notifier);
         let options = WatchOptions::fields(format!("metadata.name={slice_name}"));
         let kind = API_EXPORT_ENDPOINT_SLICE.into();
         tokio::spawn(Arc::clone(&slice).follow(client.clone(), kind, options, stop.clone()));
-        let schemas = Cache::new("APIResourceSchemas", bell);
+        let schemas = Cache::new("APIResourceSchemas", notifier);
         let (kind, all) = (API_RESOURCE_SCHEMA.into(), WatchOptions::default());
         tokio::spawn(Arc::clone(&schemas).follow(client.metadata_only(), kind, all, stop.clone()));
-        let offered = Cache::new("the APIExport", bell);
+        let offered = Cache::new("the APIExport", notifier);
         let this = Arc::new(Self {
             client: client.clone(),
             workspaces: Workspaces::start(client.clone(), slice_name, stop),
@@ -58,20 +58,20 @@ impl Export {
             whole: Mutex::default(),
             narrow: Mutex::default(),
         });
-        tokio::spawn(Arc::clone(&this).follow_export(bell.clone(), stop.clone()));
+        tokio::spawn(Arc::clone(&this).follow_export(notifier.clone(), stop.clone()));
         this
     }
 
     /// Watches the export that the slice names, which cannot be another one later.
-    async fn follow_export(self: Arc<Self>, bell: Bell, stop: CancellationToken) {
-        let mut bell = bell.listen();
+    async fn follow_export(self: Arc<Self>, notifier: Notifier, stop: CancellationToken) {
+        let mut changes = notifier.subscribe();
         let name = loop {
             if let Some(name) = self.name() {
                 break name;
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = bell.heard() => {}
+                () = changes.changed() => {}
             }
         };
         let options = WatchOptions::fields(format!("metadata.name={name}"));

@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::bell::Bell;
 use super::cache::Cache;
 use super::export::Export;
+use super::notifier::Notifier;
 use super::resources;
 use crate::decide::Seen;
 
@@ -23,7 +23,7 @@ pub struct Local {
     /// The cluster.
     pub client: Client,
     /// Rings whenever something here changes.
-    pub bell: Bell,
+    pub notifier: Notifier,
     /// APIServiceBindings.
     pub bindings: Arc<Cache>,
     /// APIServiceBindingBundles.
@@ -47,9 +47,9 @@ type Watched = (Arc<Cache>, CancellationToken);
 impl Local {
     /// Begins to watch.
     pub fn start(client: Client, slice: Option<&str>, stop: &CancellationToken) -> Arc<Self> {
-        let bell = Bell::default();
+        let notifier = Notifier::default();
         let follow = |what: &str, client: Client, resource, options| {
-            let cache = Cache::new(what, &bell);
+            let cache = Cache::new(what, &notifier);
             tokio::spawn(Arc::clone(&cache).follow(client, resource, options, stop.clone()));
             cache
         };
@@ -66,9 +66,9 @@ impl Local {
             labelled: follow("labelled Secrets", client.clone(), resources::secrets(), label),
             whole: Mutex::default(),
             secrets: Mutex::default(),
-            export: slice.map(|slice| Export::start(&client, slice, &bell, stop)),
+            export: slice.map(|slice| Export::start(&client, slice, &notifier, stop)),
             stop: stop.clone(),
-            bell,
+            notifier,
             client,
         })
     }
@@ -119,7 +119,7 @@ impl Local {
         });
         for (namespace, name) in wanted {
             secrets.entry((namespace.clone(), name.clone())).or_insert_with(|| {
-                let cache = Cache::new(format!("Secret {namespace}/{name}"), &self.bell);
+                let cache = Cache::new(format!("Secret {namespace}/{name}"), &self.notifier);
                 let options = WatchOptions {
                     namespace: Some(namespace),
                     ..WatchOptions::fields(format!("metadata.name={name}"))

@@ -5,7 +5,7 @@
 //!                 │                                                          │
 //!   watches ──▶ stores ──▶ queue, fair between APIs ──▶ workers: decide ──▶ executor ──▶ both clusters
 //!                                                          │
-//!                                                        Told: what is synced, what is in conflict, what fails
+//!                                                        SyncReport: what is synced, what is in conflict, what fails
 //! ```
 //!
 //! Decisions rest on caches, so nothing is read for an object at rest. What a cache says is asked again only before something is deleted because
@@ -14,6 +14,7 @@
 mod claimed;
 mod consumers;
 mod execute;
+mod follow;
 mod hub;
 mod key;
 mod layout;
@@ -21,7 +22,6 @@ mod namespaces;
 mod observer;
 mod outcome;
 mod place;
-mod pump;
 mod report;
 mod route;
 mod store;
@@ -42,7 +42,7 @@ use hub::Hub;
 pub use crate::decide::objects::SyncMode;
 pub use consumers::Consumers;
 pub use observer::WriteObserver;
-pub use wanted::{Told, ToldBinding, Wanted, WantedBinding};
+pub use wanted::{BindingReport, SyncReport, Wanted, WantedBinding};
 
 /// How many objects are worked on at once.
 const WORKERS: usize = 32;
@@ -64,7 +64,7 @@ impl ContractSync {
     pub async fn run(
         self,
         mut wanted: watch::Receiver<Arc<Wanted>>,
-        told: watch::Sender<Arc<Told>>,
+        told: watch::Sender<Arc<SyncReport>>,
         stop: CancellationToken,
     ) {
         let provider = self.provider.writing_as(FIELD_MANAGER);
@@ -78,7 +78,7 @@ impl ContractSync {
         loop {
             let now = wanted.borrow_and_update().clone();
             for watched in hub.lay_out(&now) {
-                tasks.spawn(pump::pump(Arc::clone(&hub), watched));
+                tasks.spawn(follow::follow_watch(Arc::clone(&hub), watched));
             }
             tokio::select! {
                 () = stop.cancelled() => break,

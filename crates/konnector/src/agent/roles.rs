@@ -4,6 +4,7 @@ use carrick_bind_api::carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 use carrick_client::{Client, Error, ListOptions};
+use carrick_execute::refusal::is_unserved;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -51,7 +52,7 @@ pub async fn warnings(client: &Client) -> Result<Vec<String>, Error> {
 /// All objects of a kind that can be read; none if it is not there yet.
 async fn typed<K: DeserializeOwned>(client: &Client, resource: carrick_client::Resource) -> Result<Vec<K>, Error> {
     match client.list(&resource, None, &ListOptions::default()).await {
-        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        Err(error) if is_unserved(&error) => Ok(Vec::new()),
         all => Ok(all?.into_iter().filter_map(|object| serde_json::from_value(object).ok()).collect()),
     }
 }

@@ -11,13 +11,13 @@ use futures::StreamExt;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
-use super::bell::{Bell, Listener};
+use super::notifier::{Notifier, Subscription};
 
 /// The workspaces that bind an APIExport, on all shards that its slice lists.
 #[derive(Default)]
 pub struct Workspaces {
     state: RwLock<Fleet>,
-    bell: Bell,
+    notifier: Notifier,
 }
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl Workspaces {
         };
         drop(state);
         if changed {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
@@ -109,12 +109,12 @@ impl Workspaces {
             _ => return,
         }
         drop(state);
-        self.bell.ring();
+        self.notifier.notify();
     }
 
-    /// Hears of every change.
-    pub fn listen(&self) -> Listener {
-        self.bell.listen()
+    /// A subscription to every change.
+    pub fn subscribe(&self) -> Subscription {
+        self.notifier.subscribe()
     }
 
     /// Whether the slice and the bindings were read once.

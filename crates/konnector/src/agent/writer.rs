@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::kinds::ApiObject;
 use carrick_client::{Client, DeleteOptions, Error, Resource};
+use carrick_execute::refusal::{Access, is_done};
 use serde_json::{Value, json};
 
 use super::metrics::Metrics;
@@ -91,7 +92,7 @@ impl Writer {
     pub async fn delete(&self, resource: &Resource, name: &str, uid: &str) -> Result<(), Error> {
         let options = DeleteOptions { uid: Some(uid.to_owned()), ..DeleteOptions::default() };
         match self.count(resource, "delete", self.client.delete(resource, None, name, &options).await) {
-            Err(error) if !error.is_not_found() => Err(error),
+            Err(error) if !is_done(&error, Access::Delete) => Err(error),
             _ => Ok(()),
         }
     }

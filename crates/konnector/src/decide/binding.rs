@@ -1,6 +1,6 @@
 //! Bindings: an export of the provider becomes CRDs here, and both sides are told how that went.
 
-mod told;
+mod export_status;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::Seen;
 
-pub use told::unbound_export_status;
+pub use export_status::unbound_export_status;
 
 /// What a binding is decided on.
 #[derive(Clone, Debug)]
@@ -242,7 +242,7 @@ fn withdraw(
     }
     conditions::set(&mut status.conditions, problem.condition(), view.now);
     plan.withdrawal = if is_told { Withdrawal::Release } else { Withdrawal::Tell };
-    let told = told::withdrawn_export_status(export, view.now);
+    let told = export_status::withdrawn_export_status(export, view.now);
     let released = view.released || plan.sync.as_ref().is_some_and(|sync| sync.apis.is_empty());
     plan.export_status = Some(told).filter(|told| is_told && released && *told != export.status);
 }
@@ -296,7 +296,7 @@ impl<'a> Pass<'a, '_> {
         self.claims(&mut sync);
         self.status.bound_schemas = bound;
         self.status.permission_claims.clone_from(&self.export.spec.permission_claims);
-        let told = told::export_status(self.export, &self.status.conditions, now);
+        let told = export_status::export_status(self.export, &self.status.conditions, now);
         self.plan.export_status = (told != self.export.status).then_some(told);
         self.plan.sync = Some(sync);
     }

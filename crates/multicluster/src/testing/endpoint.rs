@@ -131,7 +131,7 @@ impl FakeEndpoint {
             return refusal(404, "NotFound", "the fake server serves nothing here");
         };
         if target.cluster.as_ref().is_some_and(|cluster| server.forbidden.contains(cluster)) {
-            return refusal(403, "Forbidden", "the fake server was told to forbid this cluster");
+            return refusal(403, "Forbidden", "the fake server forbids this cluster");
         }
         let counts = server.requests.entry(target.plural.clone()).or_default();
         match parts.method {

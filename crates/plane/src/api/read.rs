@@ -11,6 +11,7 @@ use super::base::Api;
 use super::rules;
 use super::scope::Scope;
 use super::select::{FieldSelector, LabelSelector};
+use super::versions::Answer;
 use crate::request::Target;
 use crate::status::Status;
 use crate::store::{Key, Kind, Object, Page, Selection, Stored};
@@ -197,7 +198,7 @@ impl Api {
     /// What was changed while somebody watched, as clients see it.
     pub(super) fn present_change(&self, scope: &Scope, key: &Key, object: Arc<Value>) -> Result<Value, Status> {
         let mut object = Arc::unwrap_or_clone(object);
-        self.show_change(&scope.resource, &key.cluster, &scope.version, &mut object)?;
+        self.show(&scope.resource, &key.cluster, &scope.version, (&mut object, Answer::Change))?;
         self.decorate(&key.cluster, &mut object);
         Ok(object)
     }
@@ -205,7 +206,7 @@ impl Api {
     /// A stored object, converted and defaulted.
     pub(super) fn undecorated(&self, scope: &Scope, cluster: &str, object: Arc<Value>) -> Result<Value, Status> {
         let mut object = Arc::unwrap_or_clone(object);
-        self.show(&scope.resource, cluster, &scope.version, &mut object)?;
+        self.show(&scope.resource, cluster, &scope.version, (&mut object, Answer::Read))?;
         Ok(object)
     }
 

@@ -8,6 +8,22 @@ use crate::schema::Schema;
 use crate::status::Status;
 use crate::store::revision_of;
 
+/// What an object is shown in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The answer to a read.
+    Read,
+    /// A change in a watch, which may have begun before the kind got the schema that the object was written by.
+    Change,
+}
+
+impl Answer {
+    /// Whether an object has to be made to fit the schema, however new it is: an export may go back to a schema that is older than its objects.
+    fn always_fits(self, resource: &Resource) -> bool {
+        self == Self::Read && resource.origin == Origin::Bound
+    }
+}
+
 impl Api {
     /// Makes of a stored object what is shown in a version: completed by the defaults of the version it is stored in, and without the
     /// fields that the version it is shown in does not know. That version's defaults are not added, as on the real server.
@@ -16,29 +32,7 @@ impl Api {
         resource: &Resource,
         cluster: &str,
         wanted: &str,
-        object: &mut Value,
-    ) -> Result<(), Status> {
-        // An export may go back to a schema that is older than its objects.
-        self.show_pruned(resource, cluster, wanted, (object, resource.origin == Origin::Bound))
-    }
-
-    /// The same for a change. The watch may have begun before the kind got the schema that the object was written by.
-    pub(super) fn show_change(
-        &self,
-        resource: &Resource,
-        cluster: &str,
-        wanted: &str,
-        object: &mut Value,
-    ) -> Result<(), Status> {
-        self.show_pruned(resource, cluster, wanted, (object, false))
-    }
-
-    fn show_pruned(
-        &self,
-        resource: &Resource,
-        cluster: &str,
-        wanted: &str,
-        (object, always): (&mut Value, bool),
+        (object, answer): (&mut Value, Answer),
     ) -> Result<(), Status> {
         let schema = |version: &str| resource.version(version).and_then(|version| version.schema.as_deref());
         let shown = api_version(&resource.group, wanted);
@@ -61,7 +55,7 @@ impl Api {
         let stored = text.rsplit_once('/').map_or(text, |(_, version)| version).to_owned();
         if let Some(schema) = schema(&stored) {
             // What was written since the CRD changed is known to fit.
-            if always || revision_of(object) < resource.revision {
+            if answer.always_fits(resource) || revision_of(object) < resource.revision {
                 fit(schema, object);
             }
             schema.apply_defaults(object);

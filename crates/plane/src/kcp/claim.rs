@@ -104,7 +104,7 @@ pub fn mark(object: &mut Value, wanted: &BTreeMap<String, String>) {
 
 /// The result of matching the claims of an export with the decisions of a binding.
 #[derive(Debug, PartialEq)]
-pub struct Verdict {
+pub struct ClaimMatch {
     /// The claims in force, for the binding's status.
     pub applied: Vec<ScopedPermissionClaim>,
     /// The condition PermissionClaimsValid.
@@ -112,7 +112,7 @@ pub struct Verdict {
 }
 
 /// Compares the accepted claims of a binding with those of its export.
-pub fn judge(exported: &[PermissionClaim], decided: &[AcceptablePermissionClaim]) -> Verdict {
+pub fn judge(exported: &[PermissionClaim], decided: &[AcceptablePermissionClaim]) -> ClaimMatch {
     let (mut applied, mut unexpected, mut mismatched) = (Vec::new(), Vec::new(), Vec::new());
     let mut accepted: Vec<_> = decided.iter().filter(|claim| claim.is_accepted()).collect();
     accepted.sort_by_key(|claim| {
@@ -155,7 +155,7 @@ pub fn judge(exported: &[PermissionClaim], decided: &[AcceptablePermissionClaim]
     } else {
         Condition::holds(PERMISSION_CLAIMS_VALID)
     };
-    Verdict { applied, valid }
+    ClaimMatch { applied, valid }
 }
 
 /// Whether a verb, or all verbs, are among those that the export asked for and the binding accepted. All verbs on one side only do not

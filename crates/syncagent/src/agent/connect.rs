@@ -124,7 +124,7 @@ impl fmt::Display for SliceRef {
 
 /// Where the agent works in kcp.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct KcpLocations {
     /// Name of the APIExportEndpointSlice.
     pub slice_name: String,
     /// What the slice said about its export.
@@ -155,7 +155,7 @@ pub async fn connect(
     once: bool,
     part: &Part,
     stop: &CancellationToken,
-) -> Result<Option<Places>, ConnectError> {
+) -> Result<Option<KcpLocations>, ConnectError> {
     check_url(kcp)?;
     let (client, mut backoff) = (kcp.client(), Backoff::for_servers());
     loop {
@@ -186,7 +186,7 @@ fn check_url(kcp: &Server) -> Result<(), ConnectError> {
 }
 
 /// One attempt.
-async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
+async fn find(kcp: &Server, slice: &SliceRef) -> Result<KcpLocations, ConnectError> {
     let client = kcp.client();
     let (slice_name, slice) = match slice {
         SliceRef::Named(name) => (name.clone(), get::<ApiExportEndpointSlice>(&client, name).await?),
@@ -219,7 +219,7 @@ async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
         cluster = export_workspace.cluster,
         "Resolved APIExport."
     );
-    Ok(Places {
+    Ok(KcpLocations {
         slice_name,
         export_name: reference.name.clone(),
         reference,
@@ -251,7 +251,7 @@ async fn slice_of(client: &Client, export: &str) -> Result<(String, ApiExportEnd
 }
 
 /// Waits until the slice is for another export.
-pub async fn moved(places: &Places) -> ExportReference {
+pub async fn moved(places: &KcpLocations) -> ExportReference {
     let options = WatchOptions::fields(format!("metadata.name={}", places.slice_name));
     let mut events = pin!(watch(places.slice.client.clone(), API_EXPORT_ENDPOINT_SLICE.into(), options));
     // A slice that is gone, or a watch that fails, is told of by the part that needs its endpoints.
@@ -309,17 +309,12 @@ fn hint(error: &Error) -> &'static str {
         Some(403) => {
             "; either the workspace or the object does not exist, or the user of the kcp kubeconfig may not see it"
         }
-        None if is_untrusted(error) => {
+        None if error.is_untrusted() => {
             "; the CA in the kcp kubeconfig is not the one that has signed its certificate: correct certificate-authority-data"
         }
         None if error.is_transient() => "; is kcp running, and does the kcp kubeconfig name its address?",
         _ => "",
     }
-}
-
-/// Whether a server was reached, but nobody who is trusted has signed its certificate. Recognised by the words of rustls.
-pub(crate) fn is_untrusted(error: &Error) -> bool {
-    error.status().is_none() && error.to_string().contains("invalid peer certificate")
 }
 
 fn shown(client: &Client) -> String {

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::Catalog;
-use super::connect::Places;
+use super::connect::KcpLocations;
 use super::health::Health;
 use super::metrics::Metrics;
 use super::objects::{AllOrders, Consumers, Orders, Troubles, Wanted};
@@ -120,7 +120,7 @@ impl Dashboard {
     /// Notes where the agent works, and what to follow there.
     pub(super) fn follow(
         &self,
-        places: &Places,
+        places: &KcpLocations,
         catalog: watch::Receiver<Arc<Catalog>>,
         troubles: watch::Receiver<Troubles>,
     ) {
@@ -283,7 +283,7 @@ impl Dashboard {
                 let mut value = serde_json::to_value(progress).unwrap_or_default();
                 value["publishedResource"] = json!(name);
                 value["key"] = json!(format!("{}/{}/{}", key.cluster, key.namespace, key.name));
-                value["seconds"] = json!(self.metrics.hops.of(&key));
+                value["seconds"] = json!(self.metrics.legs.of(&key));
                 value
             }));
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carrick_client::{Client, Error};
+use carrick_execute::refusal::is_unserved;
 
 use crate::rules::ApiKind;
 use crate::rules::related::Gvr;
@@ -45,7 +46,7 @@ pub(crate) async fn discover(client: &Client, gvr: &Gvr) -> Result<Option<Relate
         format!("/apis/{}/{}", gvr.group, gvr.version)
     };
     let list = match client.raw_get(&path).await {
-        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) if is_unserved(&error) => return Ok(None),
         list => list?,
     };
     let named = |name: &str| list["resources"].as_array().into_iter().flatten().find(|r| r["name"] == name);

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use closed::Closed;
 use flood::{Admitted, Flood};
-use ledger::{Ledger, Verdict, WrittenEvent};
+use ledger::{Ledger, NextWrite, WrittenEvent};
 use note::{Involved, Note};
 
 pub use note::Type;
@@ -140,6 +140,7 @@ async fn write_all(mut queue: mpsc::Receiver<Note>, pace: Pace, hurry: Cancellat
             continue;
         }
         if let Err(error) = write(&mut ledger, &note).await {
+            // Whatever forbids one event forbids the next as well: the table would have it retried.
             if error.is_forbidden() {
                 closed.refused(note.client.url());
             }
@@ -154,8 +155,8 @@ async fn write(ledger: &mut Ledger, note: &Note) -> Result<(), Error> {
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let key = ledger::EventKey::of(note);
     match ledger.look(&key, std::time::Instant::now()) {
-        Verdict::Drop => return Ok(()),
-        Verdict::Repeat(entry) => {
+        NextWrite::Drop => return Ok(()),
+        NextWrite::Repeat(entry) => {
             let patch = json!({ "count": entry.count + 1, "lastTimestamp": now });
             match note.client.merge_patch(&resource, Some(namespace), &entry.name, &patch).await {
                 Ok(_) => {
@@ -167,7 +168,7 @@ async fn write(ledger: &mut Ledger, note: &Note) -> Result<(), Error> {
                 Err(error) => return Err(error),
             }
         }
-        Verdict::New => {}
+        NextWrite::New => {}
     }
     let event = event(note, namespace, &now);
     let name = event["metadata"]["name"].as_str().unwrap_or_default().to_owned();

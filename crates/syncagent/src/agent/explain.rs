@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog};
 use super::config::AgentConfig;
-use super::connect::{self, Places};
+use super::connect::{self, KcpLocations};
 use super::events::Recorder;
 use super::export::{owner, published};
 use super::health::Health;
@@ -68,7 +68,7 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
     let _end = stop.clone().drop_guard();
     let part = health.part("connection to kcp");
     let Some(places) = connect::connect(&kcp, &config.slice, true, &part, &stop).await? else {
-        return Err(ExplainError::Catalog { patience: question.patience, problem: "told to stop".to_owned() });
+        return Err(ExplainError::Catalog { patience: question.patience, problem: "it was stopped".to_owned() });
     };
     let export = read_export(&places).await?;
     let cluster = keeper::cluster_id(&local.client()).await.unwrap_or_default();
@@ -142,7 +142,12 @@ pub async fn explain(mut config: AgentConfig, question: &Question) -> Result<Rep
 }
 
 /// What objects are looked at with: everything is read, and nothing is reported to anybody.
-pub(super) fn context(config: &AgentConfig, local: Client, places: &Places, health: &Arc<Health>) -> objects::Context {
+pub(super) fn context(
+    config: &AgentConfig,
+    local: Client,
+    places: &KcpLocations,
+    health: &Arc<Health>,
+) -> objects::Context {
     let pace = objects::pace(config.budget);
     // Without the other end, no event is ever written.
     let (recorder, _) = Recorder::start("syncagent", &pace);
@@ -234,7 +239,7 @@ fn copied(catalog: &Catalog) -> Catalog {
     }
 }
 
-pub(super) async fn read_export(places: &Places) -> Result<ApiExport, ExplainError> {
+pub(super) async fn read_export(places: &KcpLocations) -> Result<ApiExport, ExplainError> {
     let export = places.export.client.get_newest(&places.export_name).await;
     let what = || format!("APIExport {}", places.export_name);
     let export = export.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?;
@@ -311,7 +316,7 @@ fn export_changes(export: &ApiExport, agent_name: &str, catalog: &Catalog) -> Ve
 async fn describe(
     name: &str,
     catalog: &Catalog,
-    places: &Places,
+    places: &KcpLocations,
     plans: &Plans,
     question: &Question,
 ) -> Result<Published, ExplainError> {

@@ -15,14 +15,14 @@ use parking_lot::Mutex;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
-use self::pace::Pace;
+use self::pace::WritePace;
 use super::catalog::Catalog;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
 use super::objects::Released;
 use super::retry::Retry;
-use super::schemas::{Chosen, lacks_right};
+use super::schemas::Chosen;
 use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
 
@@ -110,7 +110,7 @@ impl Export {
         let mut events = pin!(watch(self.client.clone(), kind.into(), options));
         let mut seen = Seen { version: kind.version, ..Seen::default() };
         let mut known = false;
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         let mut retry = Retry::for_objects();
         let mut lost_races = 0;
         let about = format!("APIExport {}", self.name);
@@ -379,7 +379,9 @@ async fn changes<T>(receiver: &mut Receiver<T>) {
 
 fn hint(error: &Error) -> &'static str {
     match error.status().map(|status| status.code) {
-        Some(403) if lacks_right(error) => "; grant the agent get, list, watch, patch and update on this APIExport",
+        Some(403) if error.missing_right().is_some() => {
+            "; grant the agent get, list, watch, patch and update on this APIExport"
+        }
         Some(403 | 422) => {
             "; kcp does not accept what the APIExport would be then: correct what others have written into it, a policy that forbids it, \
              or the PublishedResources"

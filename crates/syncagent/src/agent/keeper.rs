@@ -133,12 +133,12 @@ struct State {
     /// Names of agents that are no more.
     former: BTreeSet<String>,
     /// What was handed on last: the catalog, and what was taken out of it.
-    sent: Option<(Arc<Catalog>, Verdict)>,
+    sent: Option<(Arc<Catalog>, Filtered)>,
 }
 
 /// All that may differ between what comes in and what is handed on.
 #[derive(PartialEq, Eq)]
-struct Verdict {
+struct Filtered {
     kept: BTreeSet<String>,
     blocked: BTreeMap<String, String>,
     awaited: BTreeMap<String, String>,
@@ -224,7 +224,7 @@ impl State {
     /// Hands the catalog on unless everything is as it was.
     fn send(&mut self, catalog: &Arc<Catalog>, keeping: &Keeping, filtered: &Sender<Arc<Catalog>>) {
         let me = self.me.clone().unwrap_or_default();
-        let verdict = Verdict {
+        let verdict = Filtered {
             kept: self.kept.clone(),
             blocked: keeping.blocked.iter().map(|(it, keeper)| (it.clone(), rivalry(it, keeper, &me))).collect(),
             awaited: keeping.awaited.iter().map(|(it, waiter)| (it.clone(), rivalry(it, &me, waiter))).collect(),
@@ -240,7 +240,7 @@ impl State {
     }
 }
 
-impl Verdict {
+impl Filtered {
     /// The catalog without what another agent keeps, or what is not noted yet.
     fn filter(&self, catalog: &Catalog) -> Catalog {
         let mut filtered = Catalog {

@@ -7,7 +7,7 @@
 //! ```
 
 pub mod family;
-pub mod hops;
+pub mod legs;
 mod process;
 mod recent;
 
@@ -21,7 +21,7 @@ use carrick_multicluster::Fleet;
 use carrick_multicluster::metrics::{FAMILIES, Family, MetricsOptions, Page, controllers, show};
 use parking_lot::Mutex;
 
-use hops::Hops;
+use legs::Legs;
 use recent::Recent;
 pub(super) use recent::fix;
 
@@ -40,7 +40,7 @@ pub struct Metrics {
     shows: Mutex<BTreeMap<u64, Show>>,
     next_show: AtomicU64,
     /// How long each part of the way takes.
-    pub hops: Hops,
+    pub legs: Legs,
     /// What fails beside the orders.
     pub recent: Recent,
 }
@@ -156,7 +156,7 @@ impl Metrics {
         if let Some((lease, leading)) = &*self.leader_of.lock() {
             page.sample(&family::LEADER, &[lease], u8::from(*leading));
         }
-        self.hops.show(&mut page);
+        self.legs.show(&mut page);
         // Called outside the lock: whoever adds samples may be waiting for it.
         let shows: Vec<Show> = self.shows.lock().values().cloned().collect();
         for show in shows {

@@ -28,18 +28,14 @@ mod manager;
 mod observe;
 mod order;
 mod quota;
-mod races;
 mod reader;
 mod reconcile;
 mod related;
 mod report;
-pub(super) mod restore;
-mod room;
 mod shared;
 mod source;
 mod states;
 mod syncer;
-mod throttled;
 
 use carrick_multicluster::Pace;
 

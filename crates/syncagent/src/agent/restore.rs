@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::config::AgentConfig;
 use super::explain::{self, ExplainError};
 use super::health::Health;
-use super::objects::restore::{FoundOrders, find};
+use super::objects::explain::restore::{FoundOrders, find};
 use super::{catalog, connect, keeper};
 
 /// What to look at.
@@ -179,7 +179,7 @@ async fn search(
     let _end = stop.clone().drop_guard();
     let part = health.part("connection to kcp");
     let Some(places) = connect::connect(&kcp, &config.slice, true, &part, &stop).await? else {
-        return Err(ExplainError::Catalog { patience: look.patience, problem: "told to stop".to_owned() });
+        return Err(ExplainError::Catalog { patience: look.patience, problem: "it was stopped".to_owned() });
     };
     if look.as_keeper {
         let export = explain::read_export(&places).await?;

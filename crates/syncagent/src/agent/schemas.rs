@@ -96,16 +96,11 @@ impl SchemasError {
     fn is_outage(&self) -> bool {
         match self {
             Self::Kcp { source, .. } | Self::Local { source, .. } | Self::Status { source, .. } => {
-                source.is_transient() || lacks_right(source)
+                source.is_transient() || source.missing_right().is_some()
             }
             Self::Invalid(_) | Self::Schema(_) | Self::Stale(_) => false,
         }
     }
-}
-
-/// Whether a right is missing. kcp answers 403 as well when it does not like a schema.
-pub(super) fn lacks_right(error: &Error) -> bool {
-    error.is_forbidden() && error.status().is_some_and(|status| status.message.contains(" cannot "))
 }
 
 /// What the controller works with.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Client;
+use carrick_execute::refusal::{Access, is_race};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::watch::Receiver;
@@ -70,7 +71,7 @@ async fn mark(local: &Client, pr: &PublishedResource) -> bool {
             true
         }
         // A newer one is on its way.
-        Err(error) if error.is_conflict() || error.is_not_found() => true,
+        Err(error) if is_race(&error, Access::Status) => true,
         Err(error) => {
             tracing::error!(logger = CONTROLLER, publishedresource = name, %error, "It cannot be marked as withdrawn.");
             false

@@ -117,18 +117,8 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         let held = seen.others.iter().filter(|(_, object)| is_held_by(object, holder));
         plan.steps.extend(held.map(|(at, object)| release(at, object, holder)));
     }
-    if must_release
-        && !deleting
-        && let Some(step) = feedback::withdraw(rules, &source_at, source)
-    {
-        // What is released says why. Its release follows from that change.
-        plan.steps = vec![step];
-        return Ok(plan);
-    }
     if must_release && !deleting {
-        plan.steps.push(release(&source_at, source, seen.holder(rules)));
-        plan.steps.push(Step::Report { at: source_at, event: Event::Released });
-        return Ok(plan);
+        return Ok(let_go(rules, seen, source, &source_at, plan));
     }
     let taking_part = rules.selects(source, seen.namespace) == Selection::In;
     // A filter stops new work, but never a clean-up: an object that its consumer deletes is deleted, with its copy.
@@ -159,21 +149,7 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         return Err(Refusal::Limit(most).into());
     }
 
-    let context = RelatedContext {
-        source: seen.key,
-        primary: source,
-        primary_at: &source_at,
-        related: &rules.related,
-        complete: rules.duty == Duty::Sync,
-        state: seen.state,
-        agent: of_related(&rules.agent_name),
-        former: seen.former,
-        adoption: rules.adoption,
-        apply: rules.apply,
-        schema: &rules.schema,
-        published: &rules.name,
-        agent_name: &rules.agent_name,
-    };
+    let context = related_context(rules, seen, source, &source_at);
     if leaving
         && let Some(related) = seen.related
         && !related::clean_up(&context, related, &mut plan)
@@ -238,19 +214,8 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     if let (Some(Setback::Older { .. }), Some(copy), PairProgress::Settled) = (setback, copy, progress) {
         plan.steps.push(restored::count_from(&pair.copy_at, source, copy));
     }
-    // What was placed before a rule was made stays as it is; only what is new to the service cluster must keep it.
-    let is_new = plan.steps.iter().any(|step| places(step, copy));
-    // Whatever else changes must not be what breaks a rule.
-    let breaks = |copy: &Value| rules.admission.refuses(&as_placed(source, copy)).is_none();
-    if !leaving
-        && (is_new || plan.steps.iter().any(changes))
-        && let Some(why) = rules
-            .admission
-            .refuses(source)
-            .filter(|_| is_new || copy.is_some_and(breaks))
-            .or_else(|| rules.refuses_credential(source).filter(|_| is_new))
-    {
-        return Err(Refusal::Rule(why).into());
+    if !leaving {
+        admit(rules, source, copy, &plan)?;
     }
     if let Some(copy) = copy.filter(|_| leaving && plan.steps.is_empty()) {
         plan.steps.extend(feedback::leaving(rules, &source_at, source, copy));
@@ -275,6 +240,58 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         related::keep(&context, related, &mut plan);
     }
     Ok(plan)
+}
+
+/// Completes the plan for an object that is no longer selected: what is released says why first, and its release follows from that change.
+fn let_go(rules: &Rules, seen: PrimaryView<'_>, source: &Value, source_at: &ObjectAddress, mut plan: Plan) -> Plan {
+    if let Some(step) = feedback::withdraw(rules, source_at, source) {
+        plan.steps = vec![step];
+        return plan;
+    }
+    plan.steps.push(release(source_at, source, seen.holder(rules)));
+    plan.steps.push(Step::Report { at: source_at.clone(), event: Event::Released });
+    plan
+}
+
+/// What decisions on related objects rest on.
+fn related_context<'a>(
+    rules: &'a Rules,
+    seen: PrimaryView<'a>,
+    source: &'a Value,
+    source_at: &'a ObjectAddress,
+) -> RelatedContext<'a> {
+    RelatedContext {
+        source: seen.key,
+        primary: source,
+        primary_at: source_at,
+        related: &rules.related,
+        complete: rules.duty == Duty::Sync,
+        state: seen.state,
+        agent: of_related(&rules.agent_name),
+        former: seen.former,
+        adoption: rules.adoption,
+        apply: rules.apply,
+        schema: &rules.schema,
+        published: &rules.name,
+        agent_name: &rules.agent_name,
+    }
+}
+
+/// Refuses what the rules do not admit. What was placed before a rule was made stays as it is; only what is new to the service cluster must keep it.
+fn admit(rules: &Rules, source: &Value, copy: Option<&Value>, plan: &Plan) -> Result<(), DecideError> {
+    let is_new = plan.steps.iter().any(|step| places(step, copy));
+    // Whatever else changes must not be what breaks a rule.
+    let breaks = |copy: &Value| rules.admission.refuses(&as_placed(source, copy)).is_none();
+    if (is_new || plan.steps.iter().any(changes))
+        && let Some(why) = rules
+            .admission
+            .refuses(source)
+            .filter(|_| is_new || copy.is_some_and(breaks))
+            .or_else(|| rules.refuses_credential(source).filter(|_| is_new))
+    {
+        return Err(Refusal::Rule(why).into());
+    }
+    Ok(())
 }
 
 /// What is said about an object that its consumer deletes, that this agent is done with, and that others hold.

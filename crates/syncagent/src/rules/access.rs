@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use carrick_kcp::token::CREDENTIAL_SECRETS;
 use serde_json::Value;
 
 use super::is_secret;
@@ -11,9 +12,6 @@ use crate::api::Access;
 
 /// What is in the namespaces with this prefix belongs to the cluster itself.
 const OF_CLUSTER: &str = "kube-";
-
-/// Types of Secrets that are credentials of a cluster, or become such once a controller sees them.
-const CREDENTIALS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
 
 /// Namespaces of the service cluster that nothing leads to unless a PublishedResource names them literally: those of the cluster, the
 /// agent's own, and those that the provider lists.
@@ -98,7 +96,7 @@ fn belongs(object: &Value, copy: &Value) -> bool {
 
 /// The type of a Secret that gives access to a cluster, given the groups and plurals of both sides.
 pub fn credential<'a>(object: &'a Value, kinds: [(&str, &str); 2]) -> Option<&'a str> {
-    let type_ = object["type"].as_str().filter(|type_| CREDENTIALS.contains(type_))?;
+    let type_ = object["type"].as_str().filter(|type_| CREDENTIAL_SECRETS.contains(type_))?;
     kinds.iter().any(|(group, plural)| is_secret(group, plural)).then_some(type_)
 }
 
@@ -184,7 +182,7 @@ mod tests {
     fn tokens_are_credentials_and_certificates_are_not() {
         let secrets = [("", "secrets"); 2];
         let of = |type_: &str| json!({"type": type_});
-        for type_ in CREDENTIALS {
+        for type_ in CREDENTIAL_SECRETS {
             assert_eq!(credential(&of(type_), secrets), Some(type_));
             assert_eq!(credential(&of(type_), [("", "configmaps"), ("", "secrets")]), Some(type_), "it becomes one");
             assert_eq!(credential(&of(type_), [("a.io", "secrets"); 2]), None, "it is another kind");

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::bundles::written;
 use super::events;
 use super::heartbeat::ContractState;
-use super::pace::Outcome;
+use super::pace::PassResult;
 use super::session::Session;
 use crate::agent::objects::{SyncMode, WantedBinding};
 use crate::agent::resources;
@@ -44,13 +44,13 @@ pub(super) struct SeenBinding {
 
 impl Session {
     /// Looks at all bindings of this kubeconfig.
-    pub async fn follow_bindings(&mut self, state: &ContractState, now: Timestamp) -> Outcome {
+    pub async fn follow_bindings(&mut self, state: &ContractState, now: Timestamp) -> PassResult {
         let bindings = self.context.local.bindings_of(&self.at);
         let lives = |name: &String| bindings.iter().any(|binding| binding.metadata.name == *name);
         self.wanted.retain(|name, _| lives(name));
         self.refused.retain(|name, _| lives(name));
         self.unread.retain(|name, _| lives(name));
-        let mut outcome = Outcome::default();
+        let mut outcome = PassResult::default();
         for binding in bindings {
             let part = if binding.metadata.is_deleting() {
                 self.unbind(binding, state, now).await
@@ -64,18 +64,18 @@ impl Session {
     }
 
     /// Remembers since when objects of a binding could not be read; returns when to look at that again.
-    fn note_unread(&mut self, name: &str) -> Outcome {
+    fn note_unread(&mut self, name: &str) -> PassResult {
         let told = self.told.borrow().clone();
         if told.bindings.get(name).is_none_or(|told| told.informers_synced.is_ok()) {
             self.unread.remove(name);
-            return Outcome::default();
+            return PassResult::default();
         }
         let since = self.unread.entry(name.to_owned()).or_insert_with(Instant::now).elapsed();
         let left = PATIENCE.saturating_sub(since);
-        if left.is_zero() { Outcome::default() } else { Outcome::after(left) }
+        if left.is_zero() { PassResult::default() } else { PassResult::after(left) }
     }
 
-    async fn bind(&mut self, mut binding: ApiServiceBinding, state: &ContractState, now: Timestamp) -> Outcome {
+    async fn bind(&mut self, mut binding: ApiServiceBinding, state: &ContractState, now: Timestamp) -> PassResult {
         let seen = match self.look(&binding, state).await {
             Ok(seen) => seen,
             Err(problem) => return self.tell_unread(binding, problem, now).await,
@@ -138,8 +138,8 @@ impl Session {
     }
 
     /// Tells that it cannot be read what is here. A server that does not answer would not take that either; an export that is missing is told.
-    async fn tell_unread(&self, mut binding: ApiServiceBinding, problem: String, now: Timestamp) -> Outcome {
-        let mut outcome = Outcome::failure();
+    async fn tell_unread(&self, mut binding: ApiServiceBinding, problem: String, now: Timestamp) -> PassResult {
+        let mut outcome = PassResult::failure();
         if self.context.local.export.is_none() {
             return outcome;
         }
@@ -247,7 +247,7 @@ impl Session {
     }
 
     /// Remembers the contract and puts the finalizer on, before anything else happens; the outcome if that was done.
-    async fn pin(&self, binding: &ApiServiceBinding, seen: &SeenBinding) -> Option<Outcome> {
+    async fn pin(&self, binding: &ApiServiceBinding, seen: &SeenBinding) -> Option<PassResult> {
         let text = match &seen.pin {
             Ok(Pin::Remember(text)) => Some(text),
             Ok(Pin::Same) if !binding.metadata.has_finalizer(BINDING_FINALIZER) => None,
@@ -304,18 +304,18 @@ impl Session {
     }
 
     /// Claims in the export what its providers claim, if workspaces are the consumers.
-    pub async fn follow_claims(&self) -> Outcome {
-        let Some(export) = &self.context.local.export else { return Outcome::default() };
+    pub async fn follow_claims(&self) -> PassResult {
+        let Some(export) = &self.context.local.export else { return PassResult::default() };
         if self.context.local.bindings.unknown().is_some() {
-            return Outcome::default();
+            return PassResult::default();
         }
         let bindings = self.context.local.bindings.all::<ApiServiceBinding>();
         let bundles = self.context.local.bundles.all::<ApiServiceBindingBundle>();
         match export.claim(&self.context.writer, &bindings, &bundles).await {
-            Ok(()) => Outcome::default(),
+            Ok(()) => PassResult::default(),
             Err(problem) => {
                 tracing::warn!(problem, "The claims of the APIExport cannot be written, trying again.");
-                Outcome::failure()
+                PassResult::failure()
             }
         }
     }

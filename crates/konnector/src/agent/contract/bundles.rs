@@ -8,10 +8,11 @@ use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_EXPORT, CLUSTER_B
 use carrick_bind_api::names::CLUSTER_BINDING_NAME;
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, ApiServiceExport, ClusterBinding};
 use carrick_client::{Error, ListOptions};
+use carrick_execute::refusal::{Access, is_settled, is_unserved};
 use serde_json::Value;
 
 use super::heartbeat::ContractState;
-use super::pace::Outcome;
+use super::pace::PassResult;
 use super::session::Session;
 use super::unbinding;
 use crate::agent::resources;
@@ -21,8 +22,8 @@ use crate::decide::pin::{self, Pin};
 
 impl Session {
     /// Creates and deletes bindings as the bundles of this kubeconfig want.
-    pub async fn follow_bundles(&mut self, state: &ContractState, now: Timestamp) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub async fn follow_bundles(&mut self, state: &ContractState, now: Timestamp) -> PassResult {
+        let mut outcome = PassResult::default();
         for bundle in self.context.local.bundles_of(&self.at) {
             if !bundle.metadata.is_deleting() {
                 outcome.add(self.follow_bundle(bundle, state, now).await);
@@ -36,13 +37,13 @@ impl Session {
         mut bundle: ApiServiceBindingBundle,
         state: &ContractState,
         now: Timestamp,
-    ) -> Outcome {
+    ) -> PassResult {
         let objects = self.provider.exports.objects();
         let names: Vec<String> = objects.iter().map(|export| export.name.to_string()).collect();
         let leaving: Vec<String> =
             objects.iter().filter(|export| export.is_deleting()).map(|export| export.name.to_string()).collect();
         if self.provider.exports.is_pending() {
-            return Outcome::default();
+            return PassResult::default();
         }
         let exports = self.provider.exports.unknown().map_or(Seen::Present(names.as_slice()), Seen::Unknown);
         let bindings = self.context.local.bindings.all::<ApiServiceBinding>();
@@ -62,7 +63,7 @@ impl Session {
             plan = decide(&view(true, &[]));
         }
         let failed = self.carry_out(&plan, &bindings, state).await;
-        let mut outcome = Outcome { failed: !failed.is_empty(), again: None };
+        let mut outcome = PassResult { failed: !failed.is_empty(), again: None };
         if !failed.is_empty() {
             plan = decide(&view(false, &failed));
         }
@@ -154,13 +155,15 @@ impl Session {
 }
 
 /// How a write of a status went. A conflict is nobody's fault: the newer object is on its way.
-pub(super) fn written(result: Result<(), Error>, kind: &str, name: &str) -> Outcome {
+pub(super) fn written(result: Result<(), Error>, kind: &str, name: &str) -> PassResult {
     match result {
-        Ok(()) => Outcome::default(),
-        Err(error) if error.is_conflict() || error.is_not_found() => Outcome::after(std::time::Duration::from_secs(1)),
+        Ok(()) => PassResult::default(),
+        Err(error) if is_settled(&error, Access::Status) || is_unserved(&error) => {
+            PassResult::after(std::time::Duration::from_secs(1))
+        }
         Err(error) => {
             tracing::warn!(kind, name, %error, "A status could not be written, trying again.");
-            Outcome::failure()
+            PassResult::failure()
         }
     }
 }

@@ -4,14 +4,14 @@ use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceExport};
 
 use super::bundles::written;
-use super::pace::Outcome;
+use super::pace::PassResult;
 use super::session::Session;
 use crate::decide::binding::unbound_export_status;
 
 impl Session {
     /// Tells the provider which exports nobody here uses, and the log which ones cannot be used because their name is taken.
-    pub async fn follow_unbound_exports(&mut self, now: Timestamp) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub async fn follow_unbound_exports(&mut self, now: Timestamp) -> PassResult {
+        let mut outcome = PassResult::default();
         if self.context.local.bindings.unknown().is_some() {
             return outcome;
         }

@@ -10,7 +10,7 @@ use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::{ClusterBinding, ClusterBindingStatus};
 use tokio::time::Instant;
 
-use super::pace::Outcome;
+use super::pace::PassResult;
 use super::session::Session;
 use crate::VERSION;
 use crate::agent::{kubeconfig, resources};
@@ -58,7 +58,7 @@ pub(super) struct ContractState {
     /// What the provider calls itself.
     pub provider: Option<String>,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: PassResult,
 }
 
 impl Session {
@@ -71,7 +71,7 @@ impl Session {
             if !cache.is_pending() {
                 self.heartbeat = Some(Err(BindingProblem::HeartbeatFailed { problem: why.clone() }));
             }
-            return ContractState { contract: Err(why), provider: None, outcome: Outcome::default() };
+            return ContractState { contract: Err(why), provider: None, outcome: PassResult::default() };
         }
         let binding = match cache.get(&self.kubeconfig.contract, CLUSTER_BINDING_NAME) {
             Seen::Present(object) => cache.read::<ClusterBinding>(&object),
@@ -81,7 +81,7 @@ impl Session {
             let (kind, contract) = (CLUSTER_BINDING.kind, &self.kubeconfig.contract);
             let problem = format!("{kind} {CLUSTER_BINDING_NAME} not found in namespace {contract}");
             self.heartbeat = Some(Err(BindingProblem::HeartbeatFailed { problem: problem.clone() }));
-            return ContractState { contract: Err(problem), provider: None, outcome: Outcome::default() };
+            return ContractState { contract: Err(problem), provider: None, outcome: PassResult::default() };
         };
         let contract = Contract::of(&binding);
         self.warn_of_identity(&contract);
@@ -90,12 +90,12 @@ impl Session {
         ContractState { contract: Ok(contract), provider, outcome }
     }
 
-    async fn send(&mut self, binding: &ClusterBinding, now: Timestamp) -> Outcome {
+    async fn send(&mut self, binding: &ClusterBinding, now: Timestamp) -> PassResult {
         let uid = &binding.metadata.uid;
         let foreign = self.context.seen_heartbeat(uid, &binding.status);
         if !self.context.sends_heartbeats(uid, &self.at) {
             self.heartbeat = Some(Ok(()));
-            return Outcome::default();
+            return PassResult::default();
         }
         let provider_secret = self.provider.secret(&binding.spec.kubeconfig_secret_ref.name);
         let consumer_secret = self.context.local.secret(&self.at);
@@ -110,7 +110,7 @@ impl Session {
             now,
         };
         let plan = decide(&view, |text| kubeconfig::read(text).map(|found| found.contract));
-        let mut outcome = Outcome::after(plan.look_again);
+        let mut outcome = PassResult::after(plan.look_again);
         if let Some(secret) = plan.secret {
             tracing::info!(
                 secret = self.at.name,
@@ -124,7 +124,7 @@ impl Session {
                     reason = error.reason(),
                     "New credentials could not be stored, trying again."
                 );
-                outcome.add(Outcome::failure());
+                outcome.add(PassResult::failure());
             }
         }
         let result = match plan.status {
@@ -134,7 +134,7 @@ impl Session {
                 if binding.status.last_heartbeat_time == status.last_heartbeat_time
                     && self.status_writes.is_fight(&status) =>
             {
-                outcome.add(Outcome::after(CALM));
+                outcome.add(PassResult::after(CALM));
                 None
             }
             Some(status) => self.write(binding, status, &mut outcome).await,
@@ -154,7 +154,7 @@ impl Session {
         &mut self,
         binding: &ClusterBinding,
         status: ClusterBindingStatus,
-        outcome: &mut Outcome,
+        outcome: &mut PassResult,
     ) -> Option<Result<(), BindingProblem>> {
         let mut new = binding.clone();
         new.status = status;
@@ -163,12 +163,13 @@ impl Session {
         self.context.sent_heartbeat(&binding.metadata.uid, &new.status);
         match self.writer.status(&new).await {
             Ok(()) => Some(Ok(())),
+            // A binding that is gone is no race here: the provider has to know that no heartbeat arrives.
             Err(error) if error.is_conflict() => {
-                outcome.add(Outcome::after(AFTER_CONFLICT));
+                outcome.add(PassResult::after(AFTER_CONFLICT));
                 None
             }
             Err(error) => {
-                outcome.add(Outcome::failure());
+                outcome.add(PassResult::failure());
                 Some(Err(BindingProblem::HeartbeatFailed { problem: error.to_string() }))
             }
         }

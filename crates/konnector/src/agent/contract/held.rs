@@ -2,6 +2,7 @@
 
 use carrick_bind_api::names::SYNCER_FINALIZER;
 use carrick_client::{Client, Error, ListOptions, Resource};
+use carrick_execute::refusal::{Access, is_settled, is_unserved};
 use serde_json::Value;
 
 use crate::agent::writer::Writer;
@@ -33,7 +34,7 @@ pub(super) async fn all(client: &Client, crd: &Value) -> Result<Vec<(Resource, V
     let Some(resource) = resource(crd) else { return Ok(Vec::new()) };
     let all = match client.metadata_only().list(&resource, None, &ListOptions::default()).await {
         // The server serves it no more, or not yet.
-        Err(error) if error.is_not_found() => Vec::new(),
+        Err(error) if is_unserved(&error) => Vec::new(),
         all => all?,
     };
     Ok(all.into_iter().map(|object| (resource.clone(), object)).collect())
@@ -44,7 +45,7 @@ pub(super) async fn release(writer: &Writer, resource: &Resource, object: &Value
     let mut left = finalizers(object).to_vec();
     left.retain(|finalizer| finalizer != SYNCER_FINALIZER);
     match writer.finalizers(resource, object, &left).await {
-        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+        Err(error) if is_settled(&error, Access::LetGo) => Ok(()),
         written => written,
     }
 }

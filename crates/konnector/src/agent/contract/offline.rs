@@ -8,7 +8,7 @@ use carrick_bind_api::secret::SecretError;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 
 use super::bundles::written;
-use super::pace::Outcome;
+use super::pace::PassResult;
 use super::unbinding;
 use crate::agent::context::Context;
 use crate::decide::Seen;
@@ -18,9 +18,9 @@ use crate::decide::existing;
 use crate::decide::unbind::BINDING_FINALIZER;
 
 /// Tells everybody who names this kubeconfig.
-pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &SecretError) -> Outcome {
+pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &SecretError) -> PassResult {
     let now = Timestamp::now();
-    let mut outcome = Outcome::default();
+    let mut outcome = PassResult::default();
     let (nothing, refused) = (BTreeMap::new(), BTreeMap::new());
     let bundles = context.local.bundles_of(at);
     for mut binding in context.local.bindings_of(at) {

@@ -7,14 +7,14 @@ const LONGEST: Duration = Duration::from_secs(15);
 
 /// What one look has led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct PassResult {
     /// Something could not be written.
     pub failed: bool,
     /// Look again after this long, whatever happens.
     pub again: Option<Duration>,
 }
 
-impl Outcome {
+impl PassResult {
     /// A write has failed.
     pub fn failure() -> Self {
         Self { failed: true, again: None }
@@ -43,7 +43,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// When to look again after this.
-    pub fn next(&mut self, outcome: Outcome) -> Option<Duration> {
+    pub fn next(&mut self, outcome: PassResult) -> Option<Duration> {
         if !outcome.failed {
             self.pause = None;
             return outcome.again;
@@ -61,12 +61,12 @@ mod tests {
     #[test]
     fn pauses_grow_while_something_fails_and_start_over_afterwards() {
         let mut pace = Pace::default();
-        assert_eq!(pace.next(Outcome::default()), None);
-        let pauses: Vec<_> = (0..9).filter_map(|_| pace.next(Outcome::failure())).map(|it| it.as_millis()).collect();
+        assert_eq!(pace.next(PassResult::default()), None);
+        let pauses: Vec<_> = (0..9).filter_map(|_| pace.next(PassResult::failure())).map(|it| it.as_millis()).collect();
         assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000]);
-        let mut both = Outcome::after(Duration::from_secs(9));
-        both.add(Outcome::after(Duration::from_secs(3)));
+        let mut both = PassResult::after(Duration::from_secs(9));
+        both.add(PassResult::after(Duration::from_secs(3)));
         assert_eq!(pace.next(both), Some(Duration::from_secs(3)));
-        assert_eq!(pace.next(Outcome::failure()), Some(FIRST));
+        assert_eq!(pace.next(PassResult::failure()), Some(FIRST));
     }
 }

@@ -8,8 +8,8 @@ use carrick_client::{Client, Resource};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::bell::Bell;
 use crate::agent::cache::Cache;
+use crate::agent::notifier::Notifier;
 use crate::agent::resources;
 use crate::decide::Seen;
 
@@ -18,7 +18,7 @@ pub(super) struct Provider {
     client: Client,
     contract: String,
     /// Rings whenever something there changes.
-    pub bell: Bell,
+    pub notifier: Notifier,
     pub cluster_bindings: Arc<Cache>,
     pub exports: Arc<Cache>,
     pub requests: Arc<Cache>,
@@ -31,9 +31,9 @@ pub(super) struct Provider {
 impl Provider {
     /// Begins to watch.
     pub fn start(client: Client, contract: &str, stop: CancellationToken) -> Self {
-        let bell = Bell::default();
+        let notifier = Notifier::default();
         let follow = |what: &str, resource: Resource| {
-            let cache = Cache::new(format!("{what} of contract namespace {contract}"), &bell);
+            let cache = Cache::new(format!("{what} of contract namespace {contract}"), &notifier);
             let options = WatchOptions { namespace: Some(contract.to_owned()), ..WatchOptions::default() };
             tokio::spawn(Arc::clone(&cache).follow(client.clone(), resource, options, stop.clone()));
             cache
@@ -45,7 +45,7 @@ impl Provider {
             schemas: follow("BoundSchemas", resources::of(BOUND_SCHEMA)),
             secret: None,
             contract: contract.to_owned(),
-            bell,
+            notifier,
             client,
             stop,
         }
@@ -59,7 +59,7 @@ impl Provider {
             }
             let namespace = Some(self.contract.clone());
             let options = WatchOptions { namespace, ..WatchOptions::fields(format!("metadata.name={name}")) };
-            let cache = Cache::new(format!("Secret {}/{name} of the provider", self.contract), &self.bell);
+            let cache = Cache::new(format!("Secret {}/{name} of the provider", self.contract), &self.notifier);
             let stop = self.stop.child_token();
             let following = Arc::clone(&cache).follow(self.client.clone(), resources::secrets(), options, stop.clone());
             tokio::spawn(following);

@@ -15,12 +15,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::StatusWrites;
-use super::pace::{Outcome, Pace};
+use super::pace::{Pace, PassResult};
 use super::provider::Provider;
 use crate::agent::context::Context;
 use crate::agent::kubeconfig::{self, ProviderKubeconfig};
 use crate::agent::metrics::Metrics;
-use crate::agent::objects::{Consumers, ContractSync, Told, Wanted, WantedBinding};
+use crate::agent::objects::{Consumers, ContractSync, SyncReport, Wanted, WantedBinding};
 use crate::agent::writer::Writer;
 use crate::decide::Seen;
 
@@ -41,7 +41,7 @@ pub(super) struct Session {
     pub wanted: BTreeMap<String, WantedBinding>,
     /// What was told to the sync, and what it tells.
     tell: watch::Sender<Arc<Wanted>>,
-    pub told: watch::Receiver<Arc<Told>>,
+    pub told: watch::Receiver<Arc<SyncReport>>,
     /// What the server said to CRDs that could not be written, by binding and name.
     pub refused: BTreeMap<String, BTreeMap<String, BindingProblem>>,
     /// Since when objects of bindings could not be read.
@@ -63,7 +63,7 @@ impl Session {
         let client = server.client();
         let provider = Provider::start(client.clone(), &kubeconfig.contract, stop.clone());
         let (tell, wanted) = watch::channel(Arc::new(Wanted::default()));
-        let (telling, told) = watch::channel(Arc::new(Told::default()));
+        let (telling, told) = watch::channel(Arc::new(SyncReport::default()));
         let sync = ContractSync {
             consumers: match &context.local.export {
                 Some(export) => Consumers::Workspaces(Arc::clone(&export.workspaces)),
@@ -102,7 +102,7 @@ impl Session {
 
     /// Looks at everything whenever something has changed, until told to stop or the Secret says something else.
     pub async fn run(mut self, stop: &CancellationToken) {
-        let (mut local, mut remote) = (self.context.local.bell.listen(), self.provider.bell.listen());
+        let (mut local, mut remote) = (self.context.local.notifier.subscribe(), self.provider.notifier.subscribe());
         let mut pace = Pace::default();
         while !stop.is_cancelled() && !self.is_outdated() {
             let outcome = self.pass().await;
@@ -110,8 +110,8 @@ impl Session {
             let again = pace.next(outcome).map_or(polling, |again| again.min(polling));
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = local.heard() => {}
-                () = remote.heard() => {}
+                () = local.changed() => {}
+                () = remote.changed() => {}
                 Ok(()) = self.told.changed() => {}
                 () = tokio::time::sleep(again) => {}
             }
@@ -138,7 +138,7 @@ impl Session {
     }
 
     /// One look at everything.
-    async fn pass(&mut self) -> Outcome {
+    async fn pass(&mut self) -> PassResult {
         let now = Timestamp::now();
         let contract = self.beat(now).await;
         let mut outcome = contract.outcome;

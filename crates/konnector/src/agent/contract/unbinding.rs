@@ -14,7 +14,7 @@ use super::bindings::wanted;
 use super::bundles::written;
 use super::heartbeat::ContractState;
 use super::held;
-use super::pace::Outcome;
+use super::pace::PassResult;
 use super::session::Session;
 use crate::agent::context::Context;
 use crate::agent::objects::SyncMode;
@@ -30,18 +30,18 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Session {
     /// Goes one step further with a binding that is being deleted.
-    pub async fn unbind(&mut self, binding: ApiServiceBinding, state: &ContractState, now: Timestamp) -> Outcome {
+    pub async fn unbind(&mut self, binding: ApiServiceBinding, state: &ContractState, now: Timestamp) -> PassResult {
         let name = binding.metadata.name.clone();
         if !binding.metadata.has_finalizer(BINDING_FINALIZER) {
             self.wanted.remove(&name);
-            return Outcome::default();
+            return PassResult::default();
         }
         // A start takes a moment, and that is no reason to say anything.
         let provider = &self.provider;
         if [&provider.cluster_bindings, &provider.exports, &provider.schemas].iter().any(|cache| cache.is_pending()) {
-            return Outcome::default();
+            return PassResult::default();
         }
-        let Ok(seen) = self.look(&binding, state).await else { return Outcome::failure() };
+        let Ok(seen) = self.look(&binding, state).await else { return PassResult::failure() };
         let keeps = binding.metadata.annotation(KEEP_COPIES) == Some("true");
         let copies = match (&seen.pin, &seen.export) {
             (Ok(Pin::Other(change)), _) => Seen::Unknown(change.to_string()),
@@ -90,7 +90,7 @@ pub(super) async fn step(
     copies: Seen<usize>,
     export: Option<(&Writer, &ApiServiceExport)>,
     now: Timestamp,
-) -> Outcome {
+) -> PassResult {
     let name = binding.metadata.name.clone();
     let owned = context.local.crds_of(&binding);
     let names: Seen<Vec<String>> = match &owned {
@@ -114,7 +114,7 @@ pub(super) async fn step(
     };
     let next = decide(&UnbindView { binding: &binding, copies, held: Seen::Present(held.len()), crds });
     let done = match &next {
-        Next::AddFinalizer | Next::Nothing => return Outcome::default(),
+        Next::AddFinalizer | Next::Nothing => return PassResult::default(),
         Next::RemoveFinalizer if context.local.export.as_ref().is_some_and(|it| it.has_schemas_of(&binding)) => {
             let gone = delete_crds(context, &binding, &[]).await;
             gone.map(|()| "its APIResourceSchemas are being deleted".to_owned())
@@ -126,7 +126,7 @@ pub(super) async fn step(
                 told.status = unbound_export_status(export, now);
                 if told.status != export.status {
                     let outcome = written(writer.status(&told).await, "APIServiceExport", &name);
-                    if outcome != Outcome::default() {
+                    if outcome != PassResult::default() {
                         return outcome;
                     }
                 }
@@ -224,11 +224,11 @@ async fn delete_crds(context: &Context, binding: &ApiServiceBinding, owned: &[(S
 }
 
 /// Writes what is waited for into the conditions.
-async fn say(context: &Context, mut binding: ApiServiceBinding, problem: BindingProblem, now: Timestamp) -> Outcome {
+async fn say(context: &Context, mut binding: ApiServiceBinding, problem: BindingProblem, now: Timestamp) -> PassResult {
     let before = binding.status.clone();
     conditions::set(&mut binding.status.conditions, problem.condition(), now);
     conditions::summarize(&mut binding.status.conditions, now);
-    let mut outcome = Outcome::after(LOOK_AGAIN);
+    let mut outcome = PassResult::after(LOOK_AGAIN);
     if binding.status != before {
         let name = binding.metadata.name.clone();
         outcome.add(written(context.writer.status(&binding).await, "APIServiceBinding", &name));

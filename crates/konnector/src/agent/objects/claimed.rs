@@ -13,7 +13,7 @@ use super::hub::{Hub, PendingNamespace};
 use super::key::WorkKey;
 use super::layout::{BoundClaim, ClaimedKind, WatchId, consumer_namespaces, service_namespaces};
 use super::outcome::{Outcome, Trouble};
-use super::store::{Told, key_of};
+use super::store::{SeenObject, key_of};
 use super::sync::read;
 use crate::decide::claims::{ClaimedProblem, ClaimedView, decide};
 use crate::decide::namespaces::allows_writes;
@@ -188,12 +188,12 @@ impl Hub {
     }
 
     /// What a watch tells, without the content of objects that nobody claims: of the Secrets of a cluster, most are none of ours.
-    pub fn bared(&self, id: &WatchId, object: Object) -> Told {
+    pub fn bared(&self, id: &WatchId, object: Object) -> SeenObject {
         let layout = self.layout();
         let kind = layout.claimed.values().find(|kind| kind.consumer == *id);
         let is_read_by_others =
             || layout.claimed.values().any(|kind| kind.references().any(|reference| reference == id));
-        let Some(kind) = kind.filter(|_| !is_read_by_others()) else { return Told { object, is_bare: false } };
+        let Some(kind) = kind.filter(|_| !is_read_by_others()) else { return SeenObject { object, is_bare: false } };
         let mut value = object.value();
         let is_marked =
             copies::labelled_owner(&value).is_some() || copies::annotation(&value, CONTRACT_ANNOTATION).is_some();
@@ -201,14 +201,14 @@ impl Hub {
         let share = share.as_ref().map(share_of).unwrap_or_default();
         let selects = |claim: &BoundClaim| claim.selects(share, &key_of(&object), &value).is_some();
         if is_marked || kind.claims.iter().any(selects) {
-            return Told { object, is_bare: false };
+            return SeenObject { object, is_bare: false };
         }
         if let Some(fields) = value.as_object_mut() {
             fields.retain(|field, _| ["apiVersion", "kind", "metadata", "type"].contains(&field.as_str()));
         }
         match Object::from_value(&value) {
-            Some(object) => Told { object, is_bare: true },
-            None => Told { object, is_bare: false },
+            Some(object) => SeenObject { object, is_bare: true },
+            None => SeenObject { object, is_bare: false },
         }
     }
 }

@@ -8,7 +8,7 @@ use carrick_bind_api::copies::{self, Ownership};
 use carrick_bind_api::existing::ADOPTED_ANNOTATION;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
-use carrick_client::Error;
+use carrick_client::{Error, wording};
 use carrick_execute::{Advice, Agent, Executor, Observer, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
 use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vocabulary};
@@ -123,10 +123,10 @@ impl Writing<'_> {
     }
 }
 
-/// Whether a server refuses an apply because its schema does not have all fields. There is no reason for that, only words.
+/// Whether a server refuses an apply because its schema does not have all fields.
 fn is_unknown_field(error: &StepError) -> bool {
     let StepError::Write { verb: Verb::Apply, source, .. } = error else { return false };
-    source.status().is_some_and(|status| status.message.contains("field not declared in schema"))
+    source.status().is_some_and(|status| wording::is_undeclared_field(&status.message))
 }
 
 /// What the executor has to know of us.

@@ -7,6 +7,7 @@ use carrick_bind_api::kinds::{API_SERVICE_EXPORT, API_SERVICE_NAMESPACE};
 use carrick_bind_api::names::Owner;
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, DeleteOptions, Error, Object};
+use carrick_execute::refusal::{Access, is_settled};
 use serde_json::{Value, json};
 
 use super::hub::Hub;
@@ -17,9 +18,9 @@ use crate::decide::namespaces::{NamespacesView, decide};
 use crate::decide::objects::SyncMode;
 
 /// Whether a request had the wished effect, even if somebody else was faster.
-pub(super) fn unless_done(result: Result<(), Error>, is_done: impl Fn(&Error) -> bool) -> Result<(), Trouble> {
+pub(super) fn unless_settled(result: Result<(), Error>, access: Access) -> Result<(), Trouble> {
     match result {
-        Err(error) if !is_done(&error) => Err(Trouble::request(&error)),
+        Err(error) if !is_settled(&error, access) => Err(Trouble::request(&error)),
         _ => Ok(()),
     }
 }
@@ -39,11 +40,11 @@ impl Hub {
         let contract = Some(self.contract.as_str());
         for name in &plan.ask_for {
             let asked = self.provider.create(&ours.resource, contract, &self.asked_for(name, layout)).await;
-            unless_done(asked.map(|object| self.wrote(&ours, &object)), Error::is_already_exists)?;
+            unless_settled(asked.map(|object| self.wrote(&ours, &object)), Access::Create)?;
         }
         for namespace in &plan.create {
             let created = consumer.create(&theirs.resource, None, namespace).await;
-            unless_done(created.map(drop), Error::is_already_exists)?;
+            unless_settled(created.map(drop), Access::Create)?;
         }
         for (name, uid) in plan.give_up {
             // The provider deletes its namespace then, and all copies in it.
@@ -55,15 +56,13 @@ impl Hub {
             }
             let options = DeleteOptions { uid: Some(uid), ..DeleteOptions::default() };
             let deleted = self.provider.delete(&ours.resource, contract, &name, &options).await;
-            unless_done(deleted, |error| error.is_not_found() || error.is_conflict())?;
+            unless_settled(deleted, Access::Delete)?;
         }
         for object in assigned.iter().filter(|object| needed.contains(&object.metadata.name)) {
             if let Some(patch) = shared_ownership(object, layout) {
                 let name = &object.metadata.name;
                 let patched = self.provider.merge_patch(&ours.resource, contract, name, &patch).await;
-                unless_done(patched.map(|object| self.wrote(&ours, &object)), |error| {
-                    error.is_not_found() || error.is_conflict()
-                })?;
+                unless_settled(patched.map(|object| self.wrote(&ours, &object)), Access::Change)?;
             }
         }
         if !plan.ask_for.is_empty() {

@@ -1,6 +1,7 @@
 //! How a piece of work ends.
 
 use carrick_client::Error;
+use carrick_execute::refusal::is_unserved;
 use carrick_execute::{StepError, Verb};
 
 /// How a piece of work ends, if it does not fail.
@@ -46,10 +47,10 @@ impl Trouble {
 
 impl From<StepError> for Trouble {
     fn from(error: StepError) -> Self {
-        // What is gone by now is told by a watch.
-        let is_gone =
-            matches!(&error, StepError::Write { verb, source, .. } if *verb != Verb::Create && source.is_not_found());
-        if error.is_race() || is_gone {
+        // A kind that is gone by now ends with its binding, which a watch brings.
+        let is_unserved =
+            matches!(&error, StepError::Write { verb, source, .. } if *verb != Verb::Create && is_unserved(source));
+        if error.is_race() || is_unserved {
             return Self::Race;
         }
         if error.is_taken() {

@@ -14,7 +14,7 @@ use super::hub::Hub;
 use super::layout::{Api, ClaimedKind, Layout, WatchId, service_namespaces};
 use super::outcome::Problem;
 use super::store::key_of;
-use super::wanted::{Told, ToldBinding};
+use super::wanted::{BindingReport, SyncReport};
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{SyncMode, WORDS};
 
@@ -26,7 +26,7 @@ const MOST: usize = 10;
 const CROWD: Duration = Duration::from_millis(50);
 
 /// Tells what is new until nobody listens.
-pub(super) async fn report(hub: Arc<Hub>, told: watch::Sender<Arc<Told>>) {
+pub(super) async fn report(hub: Arc<Hub>, told: watch::Sender<Arc<SyncReport>>) {
     loop {
         hub.news().await;
         let now = hub.told_now();
@@ -42,9 +42,9 @@ pub(super) async fn report(hub: Arc<Hub>, told: watch::Sender<Arc<Told>>) {
 }
 
 impl Hub {
-    fn told_now(&self) -> Told {
+    fn told_now(&self) -> SyncReport {
         let (layout, assigned, problems) = (self.layout(), self.assigned(), self.problems());
-        let mut told = Told::default();
+        let mut told = SyncReport::default();
         for (binding, mode) in &layout.bindings {
             let own = |lane| {
                 layout.apis.get(lane).is_some_and(|api| api.binding == *binding)
@@ -58,7 +58,7 @@ impl Hub {
             let namespaces = assigned.conflicts().iter().map(ToString::to_string).chain(refused);
             told.bindings.insert(
                 binding.clone(),
-                ToldBinding {
+                BindingReport {
                     informers_synced: self.informers_synced(&layout, binding, &assigned),
                     conflicts: bounded(words(true).chain(namespaces)),
                     failing: bounded(words(false)),

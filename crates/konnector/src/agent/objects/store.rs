@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::{Error, Object, Packer};
+use carrick_execute::refusal::is_unserved;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -143,7 +144,7 @@ impl Store {
     /// The watch does not work.
     pub fn fail(&self, part: &Arc<str>, error: &Error) {
         let outage =
-            Outage { words: error.to_string(), not_served: error.is_not_found(), forbidden: error.is_forbidden() };
+            Outage { words: error.to_string(), not_served: is_unserved(error), forbidden: error.is_forbidden() };
         self.state.write().parts.entry(Arc::clone(part)).or_default().failing = Some(outage);
     }
 
@@ -153,7 +154,7 @@ impl Store {
     }
 
     /// Takes over a complete list of a part, and returns the keys of what is new, changed or gone.
-    pub fn replace(&self, part: &Arc<str>, listed: Vec<Told>) -> Vec<ObjectKey> {
+    pub fn replace(&self, part: &Arc<str>, listed: Vec<SeenObject>) -> Vec<ObjectKey> {
         let mut changed = Vec::new();
         let mut state = self.state.write();
         let mut before: HashMap<ObjectKey, Entry> =
@@ -200,7 +201,7 @@ impl Store {
     }
 
     /// An object has come or changed. Returns whether that was not known.
-    pub fn put(&self, part: &Arc<str>, told: &Told) -> bool {
+    pub fn put(&self, part: &Arc<str>, told: &SeenObject) -> bool {
         let key = self.key_of(&told.object);
         let mut state = self.state.write();
         // What we write stays with the part that has told it.
@@ -220,7 +221,7 @@ impl Store {
         true
     }
 
-    fn entry(&self, part: &Arc<str>, told: &Told) -> Entry {
+    fn entry(&self, part: &Arc<str>, told: &SeenObject) -> Entry {
         Entry { object: self.packer.pack(&told.object), is_bare: told.is_bare, part: Arc::clone(part), past: false }
     }
 
@@ -240,13 +241,13 @@ impl Store {
     pub fn wrote(&self, object: &Value) {
         let Some(object) = Object::from_value(object) else { return };
         if !self.state.read().gone.contains(&object.uid) {
-            self.put(&Arc::from(""), &Told { object, is_bare: false });
+            self.put(&Arc::from(""), &SeenObject { object, is_bare: false });
         }
     }
 }
 
 /// What a watch tells, or no more than its metadata.
-pub(super) struct Told {
+pub(super) struct SeenObject {
     /// The object.
     pub object: Object,
     /// Whether the rest of it was left out.
@@ -255,12 +256,12 @@ pub(super) struct Told {
 
 impl Entry {
     /// Whether nothing new is told. Versions of different parts cannot be compared: their servers count for themselves.
-    fn covers(&self, part: &Arc<str>, told: &Told) -> bool {
+    fn covers(&self, part: &Arc<str>, told: &SeenObject) -> bool {
         let comparable = !self.past && (self.part == *part || self.part.is_empty());
         comparable && self.covers_version(told)
     }
 
-    fn covers_version(&self, told: &Told) -> bool {
+    fn covers_version(&self, told: &SeenObject) -> bool {
         is_newer(&self.object, &told.object) || is_same(&self.object, &told.object) && (told.is_bare || !self.is_bare)
     }
 }
@@ -298,8 +299,8 @@ mod tests {
         Object::from_value(&value(name, uid, version)).unwrap()
     }
 
-    fn told(name: &str, uid: &str, version: u64) -> Told {
-        Told { object: object(name, uid, version), is_bare: false }
+    fn told(name: &str, uid: &str, version: u64) -> SeenObject {
+        SeenObject { object: object(name, uid, version), is_bare: false }
     }
 
     fn version(store: &Store, name: &str) -> Option<String> {
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn what_is_bare_is_completed_and_not_stripped_again() {
         let (store, key) = (Store::default(), ObjectKey::cluster("a"));
-        let bare = || Told { object: object("a", "1", 5), is_bare: true };
+        let bare = || SeenObject { object: object("a", "1", 5), is_bare: true };
         assert!(store.put(&part(), &bare()) && store.is_bare(&key) && !store.put(&part(), &bare()));
         assert!(store.put(&part(), &told("a", "1", 5)) && !store.is_bare(&key));
         assert!(!store.put(&part(), &bare()) && !store.is_bare(&key));
@@ -373,10 +374,10 @@ mod tests {
         assert_eq!((version(&store, "b").as_deref(), store.keys().len()), (Some("9"), 2));
     }
 
-    fn of_cluster(cluster: &str, version: u64) -> Told {
+    fn of_cluster(cluster: &str, version: u64) -> SeenObject {
         let metadata = json!({"name": "a", "uid": format!("{cluster}-{version}"), "resourceVersion": version.to_string(),
             "annotations": {"kcp.io/cluster": cluster}});
-        Told { object: Object::from_value(&json!({"metadata": metadata})).unwrap(), is_bare: false }
+        SeenObject { object: Object::from_value(&json!({"metadata": metadata})).unwrap(), is_bare: false }
     }
 
     #[test]
@@ -399,7 +400,7 @@ mod tests {
         let written = json!({"metadata": {"name": "b", "uid": "b", "resourceVersion": "9", "annotations": {"kcp.io/cluster": "x"}}});
         store.wrote(&written);
         assert!(store.replace(&one, Vec::new()).is_empty() && store.keys().len() == 2);
-        let told = Told { object: Object::from_value(&written).unwrap(), is_bare: false };
+        let told = SeenObject { object: Object::from_value(&written).unwrap(), is_bare: false };
         assert!(!store.put(&one, &told));
         assert_eq!(store.replace(&one, Vec::new()).len(), 1);
     }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use carrick_bind_api::names::{CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAMESPACE_ANNOTATION};
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
-use carrick_client::{DeleteOptions, Error};
+use carrick_client::DeleteOptions;
+use carrick_execute::refusal::Access;
 use serde_json::json;
 
 use super::hub::Hub;
 use super::layout::{Layout, consumer_namespaces, service_namespaces};
-use super::namespaces::{shared_ownership, unless_done};
+use super::namespaces::{shared_ownership, unless_settled};
 use super::outcome::{Outcome, Trouble};
 use crate::agent::workspaces::Workspaces;
 use crate::decide::objects::SyncMode;
@@ -32,7 +33,7 @@ impl Hub {
             object["metadata"]["annotations"] =
                 json!({CONSUMER_CLUSTER_ANNOTATION: cluster, CONSUMER_NAMESPACE_ANNOTATION: namespace});
             let asked = self.provider.create(&ours.resource, contract, &object).await;
-            unless_done(asked.map(|object| self.wrote(&ours, &object)), Error::is_already_exists)?;
+            unless_settled(asked.map(|object| self.wrote(&ours, &object)), Access::Create)?;
         }
         for (name, uid) in plan.give_up {
             if !self.is_gone_for_certain(&name, workspaces).await? {
@@ -41,15 +42,13 @@ impl Hub {
             // The provider deletes its namespace then, and all copies in it.
             let options = DeleteOptions { uid: Some(uid), ..DeleteOptions::default() };
             let deleted = self.provider.delete(&ours.resource, contract, &name, &options).await;
-            unless_done(deleted, |error| error.is_not_found() || error.is_conflict())?;
+            unless_settled(deleted, Access::Delete)?;
         }
         for object in assigned.iter().filter(|object| needed.contains_key(&object.metadata.name)) {
             if let Some(patch) = shared_ownership(object, layout) {
                 let name = &object.metadata.name;
                 let patched = self.provider.merge_patch(&ours.resource, contract, name, &patch).await;
-                unless_done(patched.map(|object| self.wrote(&ours, &object)), |error| {
-                    error.is_not_found() || error.is_conflict()
-                })?;
+                unless_settled(patched.map(|object| self.wrote(&ours, &object)), Access::Change)?;
             }
         }
         if !plan.ask_for.is_empty() {

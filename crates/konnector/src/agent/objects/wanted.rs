@@ -37,14 +37,14 @@ pub struct WantedBinding {
 
 /// What bindings are told, by name of the binding.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct SyncReport {
     /// All bindings of the contract.
-    pub bindings: BTreeMap<String, ToldBinding>,
+    pub bindings: BTreeMap<String, BindingReport>,
 }
 
 /// What one binding is told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToldBinding {
+pub struct BindingReport {
     /// Whether all that it needs to know is known, or what is not.
     pub informers_synced: Result<(), String>,
     /// Objects that are not synced because somebody else has them; not all, if there are many.

@@ -15,7 +15,7 @@ use carrick_bind_api::v1alpha2::{ApiServiceExport, InformerScope, Isolation, Per
 use carrick_bind_api::{crds, names};
 use carrick_client::watch::{Event, WatchOptions, watch as follow};
 use carrick_client::{Client, Resource, Server};
-use carrick_konnector::agent::objects::{ContractSync, SyncMode, Told, ToldBinding, Wanted, WantedBinding};
+use carrick_konnector::agent::objects::{BindingReport, ContractSync, SyncMode, SyncReport, Wanted, WantedBinding};
 use carrick_konnector::decide::binding::{BoundApi, Sync};
 use carrick_plane::faults::{Match, Recording};
 use carrick_plane::{Config, Mode, Plane, User};
@@ -76,7 +76,7 @@ pub struct World {
 /// A konnector that runs.
 pub struct Running {
     task: JoinHandle<()>,
-    told: watch::Receiver<Arc<Told>>,
+    told: watch::Receiver<Arc<SyncReport>>,
 }
 
 impl Drop for World {
@@ -293,12 +293,12 @@ impl World {
     }
 
     /// What the binding is told.
-    pub fn told(&self) -> Option<ToldBinding> {
+    pub fn told(&self) -> Option<BindingReport> {
         self.konnector.as_ref()?.told.borrow().bindings.get(BINDING).cloned()
     }
 
     /// Waits until the binding is told something.
-    pub async fn until_told(&self, what: &str, is: impl Fn(&ToldBinding) -> bool) {
+    pub async fn until_told(&self, what: &str, is: impl Fn(&BindingReport) -> bool) {
         let mut told = self.konnector.as_ref().unwrap().told.clone();
         let seen = told.wait_for(|told| told.bindings.get(BINDING).is_some_and(&is));
         let seen = tokio::time::timeout(PATIENCE, seen).await.map(|seen| seen.is_ok());

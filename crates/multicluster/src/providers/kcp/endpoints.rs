@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::engagement::{Engagement, Rules, Stage, Told};
+use super::engagement::{Engagement, FleetChange, Rules, Stage};
 use crate::cluster::Cluster;
 use crate::deadline::after;
 use crate::endpoint::{ClusterKey, Endpoint};
@@ -314,7 +314,7 @@ impl Engine {
     }
 
     /// Hears an event. Functions of the user may panic over an object: that is told, the object is passed over, and the rest goes on.
-    fn hear_caught(&mut self, source: Source, event: Event) -> Vec<Told> {
+    fn hear_caught(&mut self, source: Source, event: Event) -> Vec<FleetChange> {
         let object = match &event {
             Event::Listed(object) | Event::Applied(object) | Event::Deleted(object) => {
                 Some((object.cluster.clone(), object.name.clone(), source.clone()))
@@ -345,7 +345,7 @@ impl Engine {
         }
     }
 
-    fn hear(&mut self, source: Source, event: Event) -> Vec<Told> {
+    fn hear(&mut self, source: Source, event: Event) -> Vec<FleetChange> {
         match (source, event) {
             (Source::Listing, Event::Failing(error)) => {
                 let error = self.explain(error);
@@ -384,9 +384,9 @@ impl Engine {
     }
 
     /// Turns names into clients, and follows endpoints with watches.
-    fn tell(&mut self, told: Told) -> Result<Option<FleetEvent>, (Arc<str>, Error)> {
+    fn tell(&mut self, told: FleetChange) -> Result<Option<FleetEvent>, (Arc<str>, Error)> {
         Ok(match told {
-            Told::Up(url) => {
+            FleetChange::Up(url) => {
                 let client = self.client(&url, "*")?;
                 let source = Source::Endpoint(url.clone());
                 let (at, kind, newest) = (client.clone(), self.setup.engaged.clone(), self.setup.newest);
@@ -399,14 +399,14 @@ impl Engine {
                 self.endpoints.insert(url.clone(), handle);
                 Some(FleetEvent::EndpointUp(Endpoint::new(url, client, ClusterKey::KCP)))
             }
-            Told::Down(url) => {
+            FleetChange::Down(url) => {
                 self.recover(&url);
                 self.endpoints.remove(&url).map(|handle| {
                     handle.abort();
                     FleetEvent::EndpointDown(url.into())
                 })
             }
-            Told::Engaged { cluster, endpoint, path } => {
+            FleetChange::Engaged { cluster, endpoint, path } => {
                 let Ok(name) = ClusterName::new(cluster) else { return Ok(None) };
                 let client = self.client(&endpoint, &name)?;
                 let engaged = Cluster::new(name.clone(), EndpointId::new(endpoint), client);
@@ -418,23 +418,24 @@ impl Engine {
                 self.clusters.insert(name, engaged.clone());
                 Some(FleetEvent::Engage(engaged))
             }
-            Told::Path { cluster, path } => ClusterName::new(cluster).ok().map(|name| FleetEvent::Path { name, path }),
-            Told::ApisChanged { cluster } => {
+            FleetChange::Path { cluster, path } => {
+                ClusterName::new(cluster).ok().map(|name| FleetEvent::Path { name, path })
+            }
+            FleetChange::ApisChanged { cluster } => {
                 ClusterName::new(cluster).ok().map(|name| FleetEvent::ApisChanged { name })
             }
-            Told::Disengaged { cluster, why } => self.clusters.remove(&*cluster).map(|cluster| FleetEvent::Disengage {
-                name: cluster.name().clone(),
-                epoch: cluster.epoch(),
-                why,
-            }),
-            Told::Met { cluster, object, stage } => {
+            FleetChange::Disengaged { cluster, why } => self
+                .clusters
+                .remove(&*cluster)
+                .map(|cluster| FleetEvent::Disengage { name: cluster.name().clone(), epoch: cluster.epoch(), why }),
+            FleetChange::Met { cluster, object, stage } => {
                 if let (Some(hooks), Some(cluster)) = (&self.hooks, self.clusters.get(&*cluster)) {
                     // It ends only with the engine.
                     let _ = hooks.queue.send((cluster.clone(), object, stage));
                 }
                 None
             }
-            Told::Synced => Some(FleetEvent::Synced),
+            FleetChange::Synced => Some(FleetEvent::Synced),
         })
     }
 

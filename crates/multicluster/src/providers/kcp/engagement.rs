@@ -17,12 +17,12 @@ pub(super) type Time = Duration;
 
 /// A change of the fleet, in names only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum FleetChange {
     /// An endpoint appeared.
     Up(Arc<str>),
     /// An endpoint is gone; its clusters have left before.
     Down(Arc<str>),
-    /// A cluster takes part. Told again, with the new endpoint, when it moves.
+    /// A cluster takes part. FleetChange again, with the new endpoint, when it moves.
     Engaged { cluster: Arc<str>, endpoint: Arc<str>, path: Option<Arc<str>> },
     /// The path of an engaged cluster became known, or changed.
     Path { cluster: Arc<str>, path: Arc<str> },
@@ -123,14 +123,14 @@ impl Engagement {
     }
 
     /// Lets go of the endpoints that did not come back in time.
-    pub(super) fn on_time(&mut self, now: Time) -> Vec<Told> {
+    pub(super) fn on_time(&mut self, now: Time) -> Vec<FleetChange> {
         let due = self.endpoints.iter().filter(|(_, endpoint)| endpoint.leaves.is_some_and(|at| at <= now));
         let due: Vec<Arc<str>> = due.map(|(url, _)| url.clone()).collect();
         due.into_iter().flat_map(|url| self.drop_endpoint(&url)).collect()
     }
 
     /// Takes in an event of the watch of the slice.
-    pub(super) fn on_slice(&mut self, event: Event, now: Time) -> Vec<Told> {
+    pub(super) fn on_slice(&mut self, event: Event, now: Time) -> Vec<FleetChange> {
         match event {
             Event::Begin => {
                 self.slice_listed = false;
@@ -153,7 +153,7 @@ impl Engagement {
     }
 
     /// Takes in an event of the watch of the bindings of an endpoint.
-    pub(super) fn on_binding(&mut self, url: &Arc<str>, event: Event) -> Vec<Told> {
+    pub(super) fn on_binding(&mut self, url: &Arc<str>, event: Event) -> Vec<FleetChange> {
         let Some(endpoint) = self.endpoints.get_mut(url) else { return Vec::new() };
         match event {
             Event::Begin => {
@@ -178,7 +178,7 @@ impl Engagement {
                 names.insert(binding.name.clone(), Binding { generation: endpoint.generation, apis, object });
                 let mut told = self.learn_path(&cluster, &binding);
                 if changed {
-                    told.push(Told::ApisChanged { cluster: cluster.clone() });
+                    told.push(FleetChange::ApisChanged { cluster: cluster.clone() });
                 } else if known.is_none() {
                     told.extend(self.engage(&cluster, url));
                 }
@@ -194,7 +194,7 @@ impl Engagement {
                 if last {
                     endpoint.bindings.remove(&cluster);
                 }
-                let mut told: Vec<Told> =
+                let mut told: Vec<FleetChange> =
                     self.meet(&cluster, Some(binding).filter(|_| known), Stage::Removed).into_iter().collect();
                 if last {
                     told.extend(self.leave(&cluster, url, Gone::Removed));
@@ -227,14 +227,14 @@ impl Engagement {
         }
     }
 
-    fn set_endpoints(&mut self, urls: &BTreeSet<Arc<str>>, now: Time) -> Vec<Told> {
+    fn set_endpoints(&mut self, urls: &BTreeSet<Arc<str>>, now: Time) -> Vec<FleetChange> {
         let mut events = Vec::new();
         for url in urls {
             if let Some(endpoint) = self.endpoints.get_mut(url) {
                 endpoint.leaves = None;
             } else {
                 self.endpoints.insert(url.clone(), Endpoint::default());
-                events.push(Told::Up(url.clone()));
+                events.push(FleetChange::Up(url.clone()));
             }
         }
         for (_, endpoint) in self.endpoints.iter_mut().filter(|(url, _)| !urls.contains(*url)) {
@@ -248,18 +248,18 @@ impl Engagement {
     }
 
     /// Lets go of an endpoint that is not listed any more and has no clusters: there is nothing to wait for.
-    fn drop_if_done(&mut self, url: &Arc<str>) -> Vec<Told> {
+    fn drop_if_done(&mut self, url: &Arc<str>) -> Vec<FleetChange> {
         let done = |endpoint: &Endpoint| endpoint.leaves.is_some() && endpoint.bindings.is_empty();
         if self.endpoints.get(url).is_some_and(done) { self.drop_endpoint(url) } else { Vec::new() }
     }
 
-    fn drop_endpoint(&mut self, url: &Arc<str>) -> Vec<Told> {
+    fn drop_endpoint(&mut self, url: &Arc<str>) -> Vec<FleetChange> {
         let clusters = self.endpoints.remove(url).map(|endpoint| endpoint.bindings).unwrap_or_default();
         let mut events = Vec::new();
         for cluster in clusters.keys() {
             events.extend(self.leave(cluster, url, Gone::EndpointDown));
         }
-        events.push(Told::Down(url.clone()));
+        events.push(FleetChange::Down(url.clone()));
         events.extend(self.synced());
         events
     }
@@ -270,22 +270,22 @@ impl Engagement {
         urls.iter().map(|url| url.trim_end_matches('/')).filter(|url| !url.is_empty()).map(Arc::from).collect()
     }
 
-    fn meet(&self, cluster: &Arc<str>, object: Option<Object>, stage: Stage) -> Option<Told> {
+    fn meet(&self, cluster: &Arc<str>, object: Option<Object>, stage: Stage) -> Option<FleetChange> {
         let object = object.filter(|_| self.rules.meet && self.clusters.contains_key(cluster))?;
-        Some(Told::Met { cluster: cluster.clone(), object, stage })
+        Some(FleetChange::Met { cluster: cluster.clone(), object, stage })
     }
 
     /// A cluster has a binding at an endpoint; the latest endpoint wins, because that is where a moved cluster is now.
-    fn engage(&mut self, cluster: &Arc<str>, url: &Arc<str>) -> Vec<Told> {
+    fn engage(&mut self, cluster: &Arc<str>, url: &Arc<str>) -> Vec<FleetChange> {
         if self.clusters.insert(cluster.clone(), url.clone()).as_ref() == Some(url) {
             return Vec::new();
         }
         let path = self.paths.get(cluster).cloned();
-        vec![Told::Engaged { cluster: cluster.clone(), endpoint: url.clone(), path }]
+        vec![FleetChange::Engaged { cluster: cluster.clone(), endpoint: url.clone(), path }]
     }
 
     /// A cluster has no binding at an endpoint any more.
-    fn leave(&mut self, cluster: &Arc<str>, url: &Arc<str>, why: Gone) -> Vec<Told> {
+    fn leave(&mut self, cluster: &Arc<str>, url: &Arc<str>, why: Gone) -> Vec<FleetChange> {
         if self.clusters.get(cluster) != Some(url) {
             return Vec::new();
         }
@@ -295,24 +295,24 @@ impl Engagement {
         }
         self.clusters.remove(cluster);
         self.paths.remove(cluster);
-        vec![Told::Disengaged { cluster: cluster.clone(), why }]
+        vec![FleetChange::Disengaged { cluster: cluster.clone(), why }]
     }
 
     /// Bindings carry the path of their workspace, though not always from the start.
-    fn learn_path(&mut self, cluster: &Arc<str>, binding: &Object) -> Vec<Told> {
+    fn learn_path(&mut self, cluster: &Arc<str>, binding: &Object) -> Vec<FleetChange> {
         let Some(path) = binding.annotation(PATH_ANNOTATION).filter(|path| !path.is_empty()) else { return Vec::new() };
         let (cluster, path): (Arc<str>, Arc<str>) = (cluster.clone(), path.into());
         let known = self.paths.insert(cluster.clone(), path.clone());
         if known.as_ref() == Some(&path) || !self.clusters.contains_key(&cluster) {
             return Vec::new();
         }
-        vec![Told::Path { cluster, path }]
+        vec![FleetChange::Path { cluster, path }]
     }
 
-    fn synced(&mut self) -> Option<Told> {
+    fn synced(&mut self) -> Option<FleetChange> {
         let complete =
             self.slice_synced && self.endpoints.values().all(|endpoint| endpoint.synced || endpoint.leaves.is_some());
-        (complete && !std::mem::replace(&mut self.told_synced, true)).then_some(Told::Synced)
+        (complete && !std::mem::replace(&mut self.told_synced, true)).then_some(FleetChange::Synced)
     }
 }
 

@@ -43,11 +43,11 @@ impl Origin {
 }
 
 /// The entry of a PublishedResource, or why there is none.
-pub(super) type Outcome = Result<CatalogEntry, Problem>;
+pub(super) type EntryResult = Result<CatalogEntry, Problem>;
 
 /// The entries that were built, so that definitions are read only when something about them has changed.
 #[derive(Debug, Default)]
-pub(super) struct EntryCache(BTreeMap<String, (Origin, Outcome)>);
+pub(super) struct EntryCache(BTreeMap<String, (Origin, EntryResult)>);
 
 impl EntryCache {
     /// Whether the entry for a PublishedResource and this version of its definition is built already.
@@ -56,7 +56,7 @@ impl EntryCache {
     }
 
     /// The entry for a PublishedResource and this version of its definition.
-    pub(super) fn get(&self, pr: &Arc<PublishedResource>, version: &str) -> Option<Outcome> {
+    pub(super) fn get(&self, pr: &Arc<PublishedResource>, version: &str) -> Option<EntryResult> {
         let (origin, outcome) = self.0.get(&pr.metadata.name)?;
         let current = *origin == Origin::of(pr, version);
         current.then(|| outcome.clone().map(|entry| CatalogEntry { pr: Arc::clone(pr), ..entry }))
@@ -88,7 +88,7 @@ impl EntryCache {
 pub(super) fn build(
     previous: &Catalog,
     resources: &BTreeMap<String, ListedResource>,
-    made: &BTreeMap<&str, Outcome>,
+    made: &BTreeMap<&str, EntryResult>,
 ) -> Catalog {
     let mut catalog = Catalog::default();
     // The one that is published under a name already keeps it, else the older one gets it: restarts decide the same way.
@@ -136,7 +136,7 @@ pub(super) fn build(
 }
 
 /// The entry for one PublishedResource, regardless of the others.
-fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaults: &AgentDefaults) -> Outcome {
+fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaults: &AgentDefaults) -> EntryResult {
     let projected = projection::project(pr, crd).map_err(|error| Problem {
         reason: "InvalidProjection",
         message: format!("failed to apply projection rules: {error}"),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use carrick_client::watch::Event;
 use carrick_client::{Client, Error, Object};
+use carrick_execute::refusal::is_unserved;
 use futures::{StreamExt, stream};
 use serde_json::Value;
 
-use super::build::{self, EntryCache, ListedResource, Outcome};
+use super::build::{self, EntryCache, EntryResult, ListedResource};
 use super::cache::WatchCache;
 use super::definition::{Definition, fetch};
 use super::entry::{Catalog, KeptStatus, Problem};
 use super::kinds::{KindAnswer, ServedKinds, Wanted};
-use crate::agent::connect::is_untrusted;
 use crate::agent::health::Part;
 use crate::api::{PublishedResource, VERSION};
 use crate::rules::AgentDefaults;
@@ -70,7 +70,7 @@ impl Inputs {
                 self.resources.sync();
                 part.works();
             }
-            Event::Failing(error) if error.is_not_found() => part.fails(&format!(
+            Event::Failing(error) if is_unserved(&error) => part.fails(&format!(
                 "the service cluster does not know PublishedResources; install their CRD \
                  ({CRD_OF_PUBLISHED_RESOURCES}, part of the Helm chart)"
             )),
@@ -206,7 +206,7 @@ impl Inputs {
         pr: &Arc<PublishedResource>,
         defined: &BTreeMap<(&str, &str), &CrdHeader>,
         kinds: &ServedKinds,
-    ) -> Outcome {
+    ) -> EntryResult {
         let wanted = &pr.spec.resource;
         let version = match defined.get(&(&*wanted.api_group, &*wanted.kind)) {
             Some(header) => &*header.version,
@@ -305,7 +305,7 @@ pub(super) fn local_problem(error: &Error) -> String {
     let hint = match error.status().map(|status| status.code) {
         Some(401) => "; the credentials for the service cluster are not accepted, renew them",
         Some(403) => "; grant the agent get, list and watch on this kind",
-        None if is_untrusted(error) => {
+        None if error.is_untrusted() => {
             "; the CA in the kubeconfig is not the one that has signed the service cluster's certificate: correct certificate-authority-data"
         }
         None if error.is_transient() => "; is the service cluster running, and does the kubeconfig name its address?",

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// How the agent is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Badge {
     /// In words.
     pub text: String,
     /// `good`, `warn` or `bad`.
@@ -12,7 +12,7 @@ pub(super) struct Verdict {
 }
 
 /// The worst of everything that is known. An agent whose orders fail does not work, however well the rest of it does.
-pub(super) fn verdict(ready: bool, leading: Option<bool>, failing: usize, attention: bool) -> Verdict {
+pub(super) fn verdict(ready: bool, leading: Option<bool>, failing: usize, attention: bool) -> Badge {
     let (level, text) = match failing {
         _ if !ready => ("bad", "not ready".to_owned()),
         _ if leading == Some(false) => ("good", "stands by".to_owned()),
@@ -21,7 +21,7 @@ pub(super) fn verdict(ready: bool, leading: Option<bool>, failing: usize, attent
         0 if attention => ("warn", "needs attention".to_owned()),
         0 => ("good", "works".to_owned()),
     };
-    Verdict { text, level }
+    Badge { text, level }
 }
 
 /// What is wrong with a PublishedResource, as it is shown.
@@ -55,7 +55,7 @@ mod tests {
             (false, Some(false), 0, false, "bad", "not ready"),
             (false, None, 3, true, "bad", "not ready"),
         ] {
-            let wanted = Verdict { text: text.to_owned(), level };
+            let wanted = Badge { text: text.to_owned(), level };
             assert_eq!(verdict(ready, leading, failing, attention), wanted);
         }
     }

@@ -46,7 +46,7 @@ pub(super) struct WrittenEvent {
 
 /// What to do with an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum NextWrite {
     New,
     Repeat(WrittenEvent),
     Drop,
@@ -67,7 +67,7 @@ struct Allowance {
 
 impl Ledger {
     /// Decides about an event and uses up one event of its source's allowance.
-    pub(super) fn look(&mut self, key: &EventKey, now: Instant) -> Verdict {
+    pub(super) fn look(&mut self, key: &EventKey, now: Instant) -> NextWrite {
         if self.allowances.len() >= LIMIT {
             self.allowances.clear();
         }
@@ -80,10 +80,10 @@ impl Ledger {
             allowance.since = now;
         }
         if allowance.left == 0 {
-            return Verdict::Drop;
+            return NextWrite::Drop;
         }
         allowance.left -= 1;
-        self.written.get(key).cloned().map_or(Verdict::New, Verdict::Repeat)
+        self.written.get(key).cloned().map_or(NextWrite::New, NextWrite::Repeat)
     }
 
     /// Remembers what was written.
@@ -116,12 +116,12 @@ mod tests {
     fn an_equal_event_is_a_repetition() {
         let mut ledger = Ledger::default();
         let now = Instant::now();
-        assert_eq!(ledger.look(&key("x", "m"), now), Verdict::New);
+        assert_eq!(ledger.look(&key("x", "m"), now), NextWrite::New);
         let entry = WrittenEvent { name: "x.1".into(), count: 1 };
         ledger.wrote(key("x", "m"), entry.clone());
-        assert_eq!(ledger.look(&key("x", "m"), now), Verdict::Repeat(entry));
-        assert_eq!(ledger.look(&key("x", "other"), now), Verdict::New);
-        assert_eq!(ledger.look(&key("y", "m"), now), Verdict::New);
+        assert_eq!(ledger.look(&key("x", "m"), now), NextWrite::Repeat(entry));
+        assert_eq!(ledger.look(&key("x", "other"), now), NextWrite::New);
+        assert_eq!(ledger.look(&key("y", "m"), now), NextWrite::New);
     }
 
     #[test]
@@ -129,11 +129,11 @@ mod tests {
         let mut ledger = Ledger::default();
         let start = Instant::now();
         for n in 0..BURST {
-            assert_eq!(ledger.look(&key("x", &n.to_string()), start), Verdict::New);
+            assert_eq!(ledger.look(&key("x", &n.to_string()), start), NextWrite::New);
         }
-        assert_eq!(ledger.look(&key("x", "more"), start), Verdict::Drop);
-        assert_eq!(ledger.look(&key("y", "more"), start), Verdict::New);
-        assert_eq!(ledger.look(&key("x", "more"), start + REFILL), Verdict::New);
-        assert_eq!(ledger.look(&key("x", "again"), start + REFILL), Verdict::Drop);
+        assert_eq!(ledger.look(&key("x", "more"), start), NextWrite::Drop);
+        assert_eq!(ledger.look(&key("y", "more"), start), NextWrite::New);
+        assert_eq!(ledger.look(&key("x", "more"), start + REFILL), NextWrite::New);
+        assert_eq!(ledger.look(&key("x", "again"), start + REFILL), NextWrite::Drop);
     }
 }

@@ -13,20 +13,20 @@ const CALM: Duration = Duration::from_mins(1);
 
 /// Slows down when what was written has to be written again, because somebody undoes it. Whatever is new is written at once: a provider may
 /// publish one kind after the other.
-pub(super) struct Pace {
+pub(super) struct WritePace {
     backoff: Backoff,
     written: HashSet<String>,
     last: Option<Instant>,
     pause: Duration,
 }
 
-impl Default for Pace {
+impl Default for WritePace {
     fn default() -> Self {
         Self { backoff: Backoff::for_disputes(), written: HashSet::new(), last: None, pause: Duration::ZERO }
     }
 }
 
-impl Pace {
+impl WritePace {
     /// The export was written.
     pub(super) fn wrote(&mut self, change: &ExportChange) {
         let now = Instant::now();
@@ -82,7 +82,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_kind_after_the_other_is_no_fight() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         for number in 0..100 {
             pace.wrote(&adds(&[&format!("v1.kind-{number}.x")]));
             assert_eq!(pace.not_before(), None, "{number}");
@@ -91,7 +91,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_undone_is_written_ever_later_until_all_is_calm() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         let mut pauses = Vec::new();
         for number in 0..20 {
             // Something new beside it changes nothing.
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_fight_over_a_name_is_one_as_well() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         pace.wrote(&adds(&[]));
         assert_eq!(pace.not_before(), None);
         pace.wrote(&adds(&[]));

@@ -90,7 +90,7 @@ pub(crate) fn fix(reason: &str) -> &'static str {
             "One workspace has more orders than the agent keeps in memory. Ask its owner to delete some, or raise --max-cached-bytes and the memory limit of the agent."
         }
         "NotPlaced" => {
-            "The provider does not want this order, or cannot place it for now. The consumer was told; change the order, or spec.admission or spec.limits of the PublishedResource."
+            "The provider does not want this order, or cannot place it for now. The consumer was informed; change the order, or spec.admission or spec.limits of the PublishedResource."
         }
         "Held" => {
             "kcp went back in time, and this order with it. carrick restore status shows both sides; carrick restore accept goes on with what kcp has."
@@ -106,7 +106,7 @@ pub(crate) fn fix(reason: &str) -> &'static str {
             "A defect of the agent. Other objects are not affected; please report it with the agent's log."
         }
         _ => {
-            "A server does not answer as it should. The agent tries again by itself; carrick doctor looks at both servers from where you are."
+            "A server does not answer as it should. The agent tries again by itself; carrick doctor checks both servers from where you are."
         }
     }
 }

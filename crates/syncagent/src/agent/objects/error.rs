@@ -203,7 +203,7 @@ impl ReconcileError {
             Self::Problems(..) | Self::Notices(_) => return None,
             Self::Decide(DecideError::Refused(refusal)) => refusal.to_string(),
             Self::Step(StepError::Write { verb, source, .. }) if verb.places() => {
-                denial(source).unwrap_or_else(|| self.for_consumer())
+                source.denial().map_or_else(|| self.for_consumer(), str::to_owned)
             }
             _ => self.for_consumer(),
         };
@@ -294,14 +294,6 @@ fn no_room(bytes: usize, most: usize) -> String {
 /// Whether that is the order itself.
 fn is_source(at: &ObjectAddress, rules: &Rules, key: &SourceKey) -> bool {
     at.is_same_object(&ObjectAddress::of_source(KCP_SIDE, &rules.remote, key))
-}
-
-/// What an admission webhook, a policy or a quota of the service cluster said. Who lacks a right is the provider's business.
-fn denial(error: &Error) -> Option<String> {
-    let status = error.status()?;
-    let denied = ["denied the request", "denied request", "exceeded quota"];
-    let denied = status.code < 500 && denied.iter().any(|words| status.message.contains(words));
-    denied.then(|| status.message.clone())
 }
 
 #[cfg(test)]

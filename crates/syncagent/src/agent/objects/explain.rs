@@ -1,5 +1,7 @@
 //! What the agent would do for every object right now: the same syncers, with an executor that records plans.
 
+pub(in crate::agent) mod restore;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,5 +107,5 @@ fn missing(manager: &Manager, plans: &Plans) -> Option<String> {
     });
     let waiting: Vec<String> = waiting.collect();
     let first = waiting.first()?;
-    Some(format!("{} objects were not looked at in time, the first is {first}", waiting.len()))
+    Some(format!("{} objects were not reconciled in time, the first is {first}", waiting.len()))
 }

@@ -2,5 +2,6 @@
 
 pub(super) mod failing;
 pub(super) mod progress;
+pub(super) mod races;
 pub(super) mod refusals;
 pub(super) mod steps;

@@ -5,6 +5,7 @@ pub(super) mod consumers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use carrick_execute::refusal::is_unserved;
 use carrick_multicluster::providers::kcp::ApiExport;
 use carrick_multicluster::providers::{Nop, Single};
 use carrick_multicluster::{Fleet, FleetEvent};
@@ -77,7 +78,7 @@ async fn log_events(consumers: Fleet, health: Arc<Health>, stop: CancellationTok
                 let name = format!("consumers' workspaces at {source}");
                 let part = failing.entry(source).or_insert_with(|| health.part(name));
                 // kcp publishes an endpoint a moment before it serves it.
-                if error.is_not_found() { part.waits(&"it is not served yet") } else { part.fails(&error) }
+                if is_unserved(&error) { part.waits(&"it is not served yet") } else { part.fails(&error) }
             }
             Some(FleetEvent::Recovered { source }) => {
                 if let Some(part) = failing.remove(&source) {

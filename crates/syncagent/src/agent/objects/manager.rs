@@ -164,6 +164,8 @@ impl Manager {
             let holds_nothing = pr.is_withdrawn() && catalog.entries.contains_key(name);
             released::note(&self.setup.context.released, name, holds_nothing);
         }
+        let exists = |name: &str| self.syncers.contains_key(name) || catalog.resources.contains_key(name);
+        released::keep_only(&self.setup.context.released, exists);
     }
 
     /// Takes the part of agents that are no more. What waited for them is reconciled again.

@@ -47,7 +47,7 @@ struct Ended<'a> {
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         let Self { shared, key, length } = self;
-        let fitting = shared.crowded.fitting(&key.cluster, || shared.sources.room(&key.cluster));
+        let fitting = shared.room_queue.fitting(&key.cluster, || shared.sources.room(&key.cluster));
         for next in fitting.into_iter().filter(|next| next != *key).chain(shared.large.end(key, *length)) {
             shared.requeue(next);
         }
@@ -102,10 +102,10 @@ async fn whole(
     source: Arc<Object>,
 ) -> Result<Arc<Object>, ReconcileError> {
     let Some(bytes) = source.left_out() else {
-        shared.crowded.over(key);
+        shared.room_queue.over(key);
         return Ok(source);
     };
-    shared.crowded.note(key, bytes);
+    shared.room_queue.note(key, bytes);
     if source.is_deleting() || shared.sources.room(&key.cluster).is_some_and(|room| room < bytes) {
         return Ok(source);
     }
@@ -115,7 +115,7 @@ async fn whole(
         |source| ReconcileError::Read { what: "the object".to_owned(), cluster: key.cluster.to_string(), source };
     let Some(read) = read.map_err(unreadable)?.as_ref().and_then(Object::from_value) else { return Ok(source) };
     let place = Key::new(cluster.name().clone(), &*key.namespace, &*key.name);
-    shared.crowded.over(key);
+    shared.room_queue.over(key);
     // Another version is reported by the watch.
     let is_complete = shared.sources.complete(&place, read);
     Ok(shared.sources.lookup(&place).filter(|_| is_complete).unwrap_or(source))

@@ -17,16 +17,16 @@ use super::deletion::let_go::LetGo;
 use super::deletion::losses::Losses;
 use super::deletion::orphans::Orphans;
 use super::feedback::failing::{Failing, Failure, Warned};
-use super::feedback::refusals::Told;
+use super::feedback::races::Races;
+use super::feedback::refusals::ReportedReasons;
 use super::fleet::Fleets;
-use super::quota::waiting::Places;
-use super::races::Races;
+use super::quota::room::{LargeOrders, RoomQueue};
+use super::quota::throttled::Throttled;
+use super::quota::waiting::PlacedOrders;
 use super::related::users::{Primary, SecretUses};
 use super::related::withheld::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
-use super::room::{Crowded, LargeOrders};
 use super::states::States;
-use super::throttled::Throttled;
 use crate::decide::state::PrimaryState;
 use crate::decide::{ObjectAddress, OtherUser, Record, has_finalizer};
 use crate::rules::Rules;
@@ -56,9 +56,9 @@ pub(super) struct Shared {
     /// What is out of reach in consumers' workspaces.
     pub reach: Reach,
     /// Who has a place and who waits for one, where the rules limit that.
-    pub places: Places,
+    pub places: PlacedOrders,
     /// Who waits because the own workspace has no room.
-    pub crowded: Crowded,
+    pub room_queue: RoomQueue,
     /// Large orders take turns.
     pub large: LargeOrders,
     /// Workspace paths by cluster.
@@ -81,9 +81,9 @@ pub(super) struct Shared {
     /// Orders for which a server asked to wait.
     pub throttled: Throttled,
     /// What orders were told that are refused.
-    pub told: Told,
+    pub told: ReportedReasons,
     /// What events have said about orders that fail.
-    pub reported: Told,
+    pub reported: ReportedReasons,
     /// Objects whose last reconcile failed.
     pub failing: Arc<Failing>,
     /// What consumers were warned of that will not end by itself soon.
@@ -114,8 +114,8 @@ impl Shared {
             fleets,
             namespaces: Namespaces::default(),
             reach: Reach::default(),
-            places: Places::default(),
-            crowded: Crowded::default(),
+            places: PlacedOrders::default(),
+            room_queue: RoomQueue::default(),
             large: LargeOrders::default(),
             paths: Mutex::default(),
             losses: Mutex::default(),
@@ -127,8 +127,8 @@ impl Shared {
             no_kind: AtomicBool::default(),
             races: Races::default(),
             throttled: Throttled::default(),
-            told: Told::default(),
-            reported: Told::default(),
+            told: ReportedReasons::default(),
+            reported: ReportedReasons::default(),
             failing: Arc::default(),
             warned: Arc::default(),
             count_again: Notify::new(),
@@ -230,10 +230,10 @@ impl Shared {
         self.throttled.forget(|known| known == key);
         self.told.over(key);
         self.reported.over(key);
-        self.crowded.over(key);
+        self.room_queue.over(key);
         self.note_released(key, false);
         self.note_warned(key, None);
-        self.context.metrics.hops.forget(key);
+        self.context.metrics.legs.forget(key);
         self.free_place(key);
     }
 
@@ -317,3 +317,6 @@ async fn is_held_in_kcp(kcp: &Client, primary: &Primary) -> Result<bool, Error> 
     let namespace = kind.namespaced.then_some(&*primary.source.namespace);
     Ok(kcp.get(&resource, namespace, &primary.source.name).await?.is_some_and(|order| has_finalizer(&order)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
+use carrick_execute::refusal::{Access, Fallback, follows, is_done, is_race};
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ use crate::api::{
     STATE_OF_NAMESPACE,
 };
 use crate::decide::state::{self, PrimaryState, kind_of_primary, secret_labels, secret_name};
-use crate::decide::{OtherUser, Record};
+use crate::decide::{OtherUser, Record, Role};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
 
@@ -199,7 +200,7 @@ impl States {
             }
             Err(error) => {
                 // Somebody else wrote or deleted it: read it again, and let the object be decided anew.
-                if error.is_conflict() || error.is_already_exists() || error.is_not_found() {
+                if is_race(&error, if known.is_some() { Access::Change } else { Access::Create }) {
                     let current = self.client.get(&secrets(), Some(&self.namespace), &name).await?;
                     self.learn(&name, current.as_ref());
                 }
@@ -254,12 +255,12 @@ impl States {
         }
         let options = DeleteOptions { resource_version, ..DeleteOptions::default() };
         match self.client.delete(&secrets(), Some(&self.namespace), name, &options).await {
-            Err(error) if error.is_conflict() => {
+            Err(error) if is_race(&error, Access::Delete) => {
                 let current = self.client.get(&secrets(), Some(&self.namespace), name).await?;
                 self.learn(name, current.as_ref());
                 Err(error)
             }
-            Err(error) if error.is_forbidden() => {
+            Err(error) if follows(&error, Access::Delete, Role::Provider).fallback == Some(Fallback::Empty) => {
                 if !self.said.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         namespace = self.namespace,
@@ -278,7 +279,7 @@ impl States {
                 self.learn(name, Some(&secret));
                 Ok(())
             }
-            Err(error) if !error.is_not_found() => Err(error),
+            Err(error) if !is_done(&error, Access::Delete) => Err(error),
             _ => {
                 self.learn(name, None);
                 Ok(())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use carrick_client::watch::WatchOptions;
 use carrick_client::{Object, Resource};
+use carrick_execute::refusal::is_unserved;
 use carrick_multicluster::{
     Action, Config, Context as Reconcile, EndpointId, FleetEvent, Informer, MultiClusterController, Request,
     WatchHealth, WatchState,
@@ -293,7 +294,7 @@ async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &
         let health = informer.health();
         if side == SERVICE_SIDE {
             let is_missing =
-                |watch: &WatchHealth| matches!(&watch.state, WatchState::Failing { error, .. } if error.is_not_found());
+                |watch: &WatchHealth| matches!(&watch.state, WatchState::Failing { error, .. } if is_unserved(error));
             shared.no_kind.store(health.values().any(is_missing), Ordering::Relaxed);
         }
         let health = if served { health } else { BTreeMap::default() };
@@ -301,7 +302,7 @@ async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &
         for (endpoint, watch) in health {
             let part = parts.entry(endpoint.clone()).or_insert_with(|| part(&endpoint));
             match watch.state {
-                WatchState::Failing { error, .. } if error.is_not_found() => {
+                WatchState::Failing { error, .. } if is_unserved(&error) => {
                     part.waits(&format!("the API is not served in {where_to} yet"));
                 }
                 WatchState::Failing { error, .. } => part.fails(&error),

@@ -231,8 +231,9 @@ fn withdrawn(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
             (false, "InvalidDate", message)
         }
         Some(Withdrawing::Announced(at)) => {
-            let message =
-                format!("Consumers are told that it is withdrawn at {at}. To take that back: carrick withdraw --undo.");
+            let message = format!(
+                "Consumers are informed that it is withdrawn at {at}. To take that back: carrick withdraw --undo."
+            );
             (false, "Announced", message)
         }
         Some(Withdrawing::Releasing) => {

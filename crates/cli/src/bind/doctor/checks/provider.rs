@@ -104,7 +104,7 @@ pub(super) fn requests(facts: &ProviderFacts) -> Vec<Finding> {
     for request in facts.requests.iter().filter(|it| it.status.phase != Phase::Succeeded) {
         let (name, at) = (&request.metadata.name, &request.metadata.namespace);
         let ready = conditions::find(&request.status.conditions, "Ready").filter(|it| !it.is_true());
-        let why = ready.map_or("no backend has looked at it", |it| it.message.as_str());
+        let why = ready.map_or("no backend has processed it", |it| it.message.as_str());
         let text = format!("APIServiceExportRequest {at}/{name}: {why}");
         let fix = format!(
             "{} -n {at} delete apiserviceexportrequest {name}    # and ask again, once that is mended",
@@ -122,7 +122,7 @@ pub(super) fn requests(facts: &ProviderFacts) -> Vec<Finding> {
         }
         let conditions = order["status"]["conditions"].as_array();
         let mut bad = conditions.into_iter().flatten().filter(|it| it["status"] == "False");
-        let why = bad.next().and_then(|it| it["message"].as_str()).unwrap_or("no backend has looked at it");
+        let why = bad.next().and_then(|it| it["message"].as_str()).unwrap_or("no backend has processed it");
         let (at, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let fix = format!(
             "{} -n {at} delete bindableresourcesrequest {name}    # and ask again, once that is mended",

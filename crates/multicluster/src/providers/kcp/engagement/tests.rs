@@ -42,17 +42,17 @@ fn run_rules(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<Strin
             (url, Some(event)) => engagement.on_binding(&url.into(), event),
         };
         told.extend(events.into_iter().map(|event| match event {
-            Told::Up(url) => format!("up {}", &url[8..9]),
-            Told::Down(url) => format!("down {}", &url[8..9]),
-            Told::Engaged { cluster, endpoint, path: None } => format!("engaged {cluster} {}", &endpoint[8..9]),
-            Told::Disengaged { cluster, .. } => format!("disengaged {cluster}"),
-            Told::ApisChanged { cluster } => format!("other apis {cluster}"),
-            Told::Synced => "synced".to_owned(),
-            Told::Engaged { cluster, endpoint, path: Some(path) } => {
+            FleetChange::Up(url) => format!("up {}", &url[8..9]),
+            FleetChange::Down(url) => format!("down {}", &url[8..9]),
+            FleetChange::Engaged { cluster, endpoint, path: None } => format!("engaged {cluster} {}", &endpoint[8..9]),
+            FleetChange::Disengaged { cluster, .. } => format!("disengaged {cluster}"),
+            FleetChange::ApisChanged { cluster } => format!("other apis {cluster}"),
+            FleetChange::Synced => "synced".to_owned(),
+            FleetChange::Engaged { cluster, endpoint, path: Some(path) } => {
                 format!("engaged {cluster} {} at {path}", &endpoint[8..9])
             }
-            Told::Path { cluster, path } => format!("path {cluster} {path}"),
-            Told::Met { cluster, object, stage } => format!("{stage:?} {} {cluster}", object.name),
+            FleetChange::Path { cluster, path } => format!("path {cluster} {path}"),
+            FleetChange::Met { cluster, object, stage } => format!("{stage:?} {} {cluster}", object.name),
         }));
     }
     told

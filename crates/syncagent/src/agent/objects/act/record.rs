@@ -35,7 +35,7 @@ impl PlanRecorder {
         let explanation = explain(&order.rules, observed.seen(order), plan, unreadable);
         let mut waits = observed.related.absent.clone();
         if observed.lacks_related_so_far(order) && !plan.steps.is_empty() {
-            waits.push("related objects are looked at as soon as the steps above are done".to_owned());
+            waits.push("related objects are reconciled as soon as the steps above are done".to_owned());
         }
         let explanation = Explanation { waits, ..explanation };
         self.record(&order.rules.name, order.key, Ok(explanation));

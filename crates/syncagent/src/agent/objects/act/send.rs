@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{DeleteOptions, Error, Object};
+use carrick_execute::refusal::{Access, Then, follows, is_done};
 use carrick_execute::{Deferred, Executor, StepError, Target, Verb};
 use carrick_multicluster::FleetStore;
 use serde_json::Value;
@@ -129,7 +130,7 @@ pub(super) async fn remove_late(shared: &Shared, key: &SourceKey, copy: &Value) 
     let deleted =
         shared.context.local.writing_as(FIELD_MANAGER).delete(&resource(&kind), namespace, name, &options).await;
     match deleted {
-        Err(source) if !source.is_not_found() => {
+        Err(source) if !is_done(&source, Access::Delete) => {
             let at = ObjectAddress::of_object(SERVICE_SIDE, &kind, copy).into();
             Err(StepError::Write { verb: Verb::Delete, at, source }.into())
         }
@@ -152,6 +153,7 @@ pub(super) async fn tell(order: &Order<'_>, why: &str) -> Result<(), ReconcileEr
     let Step::Patch { at, patch } = step else { return Ok(()) };
     let (kcp, kind) = (order.kcp().writing_as(FIELD_MANAGER), resource(&rules.remote));
     match kcp.merge_patch(&kind, at.namespace.as_deref(), &at.name, &patch).await {
+        // An order that is gone, or whose kind is, needs no words.
         Err(source) if !source.is_not_found() => {
             Err(StepError::Write { verb: Verb::Patch, at: at.into(), source }.into())
         }
@@ -258,7 +260,7 @@ async fn send_strand(
     }
     if let Some(StepError::Write { at: Target::Object(at), source, .. }) =
         result.as_ref().err().filter(|_| order.is_deleting())
-        && source.is_forbidden()
+        && follows(source, Access::LetGo, at.side.role).then == Then::GiveUp
         && is_for_good(order, at, source).await
     {
         shared.related.give_up(&shared.primary_key(key), &at.to_string());

@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
+use carrick_execute::refusal::{Access, is_race};
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -144,13 +145,14 @@ impl EndedOrders {
         let mut uids = written.uids.clone();
         uids.extend_from_slice(batch);
         let secret = self.secret(written, &uids);
+        let access = if written.version.is_some() { Access::Change } else { Access::Create };
         let stored = match &written.version {
             Some(_) => self.client.replace(&secrets(), Some(&self.namespace), &secret).await,
             None => self.client.create(&secrets(), Some(&self.namespace), &secret).await,
         };
         let stored = match stored {
             // Somebody else wrote it, or a write whose answer was lost, or the server went back in time: what it says counts as well.
-            Err(error) if error.is_conflict() || error.is_already_exists() || error.is_not_found() => {
+            Err(error) if is_race(&error, access) => {
                 let name = self.name(written.newest);
                 let current = self.client.get(&secrets(), Some(&self.namespace), &name).await?;
                 written.version = current.as_ref().and_then(version);

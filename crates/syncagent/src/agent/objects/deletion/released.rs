@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
+use carrick_execute::refusal::is_unserved;
 use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_multicluster::{Informer, Key, WatchState};
 use tokio::sync::watch;
@@ -19,6 +20,15 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Notes whether a PublishedResource holds nothing.
 pub(in crate::agent::objects) fn note(released: &watch::Sender<Released>, name: &str, holds_nothing: bool) {
     released.send_if_modified(|all| if holds_nothing { all.insert(name.to_owned()) } else { all.remove(name) });
+}
+
+/// Forgets PublishedResources that do not exist any more.
+pub(in crate::agent::objects) fn keep_only(released: &watch::Sender<Released>, exists: impl Fn(&str) -> bool) {
+    released.send_if_modified(|all| {
+        let before = all.len();
+        all.retain(|name| exists(name));
+        all.len() != before
+    });
 }
 
 /// Follows the release of all objects of a PublishedResource.
@@ -49,7 +59,7 @@ async fn nothing_held(shared: &Shared, sources: &Informer<Object>) {
         let health = sources.health();
         let is_known = |store: &carrick_multicluster::FleetStore<Object>| {
             health.iter().all(|(endpoint, watch)| match &watch.state {
-                WatchState::Failing { error, .. } if error.is_not_found() => true,
+                WatchState::Failing { error, .. } if is_unserved(error) => true,
                 _ => store.is_synced(endpoint),
             })
         };
@@ -82,4 +92,23 @@ fn first_held(shared: &Shared) -> Option<Key> {
 
 fn is_held(shared: &Shared, object: Option<&Arc<Object>>) -> bool {
     object.is_some_and(|object| is_held_by(&object.value(), shared.rules().agent_name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_resource_that_holds_nothing_is_forgotten_with_it() {
+        let released = watch::Sender::default();
+        for name in ["a", "b"] {
+            note(&released, name, true);
+        }
+        let mut changes = released.subscribe();
+        changes.mark_unchanged();
+        keep_only(&released, |name| name != "a");
+        assert!(changes.has_changed().unwrap() && changes.borrow_and_update().iter().eq(["b"]));
+        keep_only(&released, |name| name != "a");
+        assert!(!changes.has_changed().unwrap(), "nobody is woken for nothing");
+    }
 }

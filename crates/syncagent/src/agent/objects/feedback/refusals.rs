@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// What the orders of one PublishedResource were told. Every write to an order leads to its next reconcile, and a refusal that names the
 /// time of day or the number of a request would be written again by each.
 #[derive(Default)]
-pub(in crate::agent::objects) struct Told(Mutex<HashMap<SourceKey, LastWords>>);
+pub(in crate::agent::objects) struct ReportedReasons(Mutex<HashMap<SourceKey, LastWords>>);
 
 struct LastWords {
     generation: i64,
@@ -26,7 +26,7 @@ struct LastWords {
     at: Instant,
 }
 
-impl Told {
+impl ReportedReasons {
     /// Whether an order is told why it is refused, which is noted. `there` is what it says now.
     pub fn is_news(&self, key: &SourceKey, generation: i64, there: Option<&str>, why: &str) -> bool {
         let (mut all, now, new) = (self.0.lock(), Instant::now(), gist(why));
@@ -86,7 +86,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_reason_is_told_once_whatever_its_numbers_are() {
-        let told = Told::default();
+        let told = ReportedReasons::default();
         let text = |number: u32| format!("denied at 2026-01-01T00:00:{number}Z (request {number}f3c-{number}): no");
         assert!(told.is_news(&key("a"), 1, None, &text(1)));
         for number in 2..100 {
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn words_that_are_new_each_time_are_told_ever_more_rarely() {
-        let told = Told::default();
+        let told = ReportedReasons::default();
         let words = |mut number: u32| {
             let mut text = String::from("no");
             while number > 0 {

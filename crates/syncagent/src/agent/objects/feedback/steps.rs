@@ -26,11 +26,11 @@ pub(in crate::agent::objects) struct Tally<'a> {
 }
 
 impl Observer for Tally<'_> {
-    type Begun = (&'static str, Option<Hop>);
+    type Begun = (&'static str, Option<Leg>);
 
     fn begins(&self, step: &Step) -> Self::Begun {
         tracing::debug!(object = %self.object, step = step.verb(), "Executing a step.");
-        (step.verb(), Hop::of(step, self.rules))
+        (step.verb(), Leg::of(step, self.rules))
     }
 
     fn ended(&self, (verb, hop): Self::Begun, role: Option<Role>, took: Duration, result: Result<(), &StepError>) {
@@ -47,11 +47,11 @@ impl Observer for Tally<'_> {
 
 impl Tally<'_> {
     /// Counts a step that was executed.
-    fn executed(&self, verb: &'static str, hop: Option<Hop>) {
+    fn executed(&self, verb: &'static str, hop: Option<Leg>) {
         self.metrics.executed(verb);
         match hop {
-            Some(Hop::Copy { new }) => self.metrics.hops.copy_written(self.object, self.since.elapsed(), new),
-            Some(Hop::Status) => self.metrics.hops.status_written(self.object, self.since.elapsed()),
+            Some(Leg::Copy { new }) => self.metrics.legs.copy_written(self.object, self.since.elapsed(), new),
+            Some(Leg::Status) => self.metrics.legs.status_written(self.object, self.since.elapsed()),
             None => {}
         }
     }
@@ -59,7 +59,7 @@ impl Tally<'_> {
 
 /// A part of the way that a step ends.
 #[derive(Clone, Copy)]
-pub(in crate::agent::objects) enum Hop {
+pub(in crate::agent::objects) enum Leg {
     /// The copy is written.
     Copy {
         /// Whether it was not there before.
@@ -69,7 +69,7 @@ pub(in crate::agent::objects) enum Hop {
     Status,
 }
 
-impl Hop {
+impl Leg {
     /// The part that a step ends, if it ends one.
     pub fn of(step: &Step, rules: &Rules) -> Option<Self> {
         let is_copy = |at: &ObjectAddress| at.side == SERVICE_SIDE && *at.kind == rules.local;

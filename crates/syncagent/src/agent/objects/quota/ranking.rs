@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::agent::objects::copies;
 use crate::agent::objects::order::Order;
-use crate::agent::objects::quota::waiting::{Crowd, Limit, age};
+use crate::agent::objects::quota::waiting::{Limit, Survey, age};
 use crate::agent::objects::source::source_key;
 use crate::decide::is_held_by;
 use crate::rules::Selection;
@@ -25,11 +25,11 @@ pub(in crate::agent::objects) fn ahead(order: &Order<'_>) -> Option<usize> {
 }
 
 /// Who is there: those with a place, and living ones that would like to have one.
-fn survey(order: &Order<'_>) -> Crowd {
+fn survey(order: &Order<'_>) -> Survey {
     let Order { shared, rules, cluster, .. } = order;
     let resource = rules.remote.resource();
     let filters = rules.resource_filter.is_some() || rules.filters_by_namespace();
-    let mut crowd = Crowd::default();
+    let mut crowd = Survey::default();
     for (place, object) in shared.sources.entries(cluster.name()) {
         let key = source_key(&place);
         let has_copy = !copies::of(&shared.copies, &key, &resource).is_empty();

@@ -1,4 +1,4 @@
-//! Places: who has one and who waits for one, where only some objects of a workspace are placed.
+//! PlacedOrders: who has one and who waits for one, where only some objects of a workspace are placed.
 //!
 //! ```text
 //!  first of a workspace to ask ──▶ survey of all its objects, once ──▶ Line { placed, waiting: by age }
@@ -25,7 +25,7 @@ pub(in crate::agent::objects) fn age(object: &Value) -> Age {
 
 /// All objects of a workspace that the rules select.
 #[derive(Debug, Default)]
-pub(in crate::agent::objects) struct Crowd {
+pub(in crate::agent::objects) struct Survey {
     /// Those that have a place.
     pub placed: Vec<SourceKey>,
     /// Those that would like to have one.
@@ -34,7 +34,7 @@ pub(in crate::agent::objects) struct Crowd {
 
 /// The places of one PublishedResource. Nothing of this outlives the agent: after a restart the caches say the same.
 #[derive(Default)]
-pub(in crate::agent::objects) struct Places(Mutex<HashMap<Arc<str>, Line>>);
+pub(in crate::agent::objects) struct PlacedOrders(Mutex<HashMap<Arc<str>, Line>>);
 
 /// How many places there are, and by which rules. A reconcile that began by other rules does not count for these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(Crowd { placed, others }: Crowd, limit: Limit) -> Self {
+    fn of(Survey { placed, others }: Survey, limit: Limit) -> Self {
         let mut line = Self { limit, placed: placed.into_iter().collect(), ..Self::default() };
         for (age, key) in others {
             line.wait(key, age);
@@ -87,9 +87,9 @@ impl Line {
     }
 }
 
-impl Places {
+impl PlacedOrders {
     /// Whether an object without a copy has a place; if there is none for it, it waits. Where nobody has asked before, `survey` says who is there.
-    pub fn ask(&self, (key, age): (&SourceKey, Age), limit: Limit, survey: impl FnOnce() -> Crowd) -> bool {
+    pub fn ask(&self, (key, age): (&SourceKey, Age), limit: Limit, survey: impl FnOnce() -> Survey) -> bool {
         // Two objects must not get the last place at the same time.
         let mut all = self.0.lock();
         let known = all.get(&key.cluster).is_some_and(|line| line.limit == limit);
@@ -155,16 +155,16 @@ mod tests {
         [format!("2026-01-01T00:{:02}:{:02}Z", second / 60, second % 60), "n".to_owned(), String::new()]
     }
 
-    fn crowd(placed: &[&str], others: &[usize]) -> Crowd {
+    fn crowd(placed: &[&str], others: &[usize]) -> Survey {
         let others = others.iter().map(|second| (born(*second), key(&second.to_string()))).collect();
-        Crowd { placed: placed.iter().map(|name| key(name)).collect(), others }
+        Survey { placed: placed.iter().map(|name| key(name)).collect(), others }
     }
 
     #[test]
     fn the_last_place_goes_to_one_object_and_the_others_wait() {
-        let places = Places::default();
+        let places = PlacedOrders::default();
         assert!(places.ask((&key("1"), born(1)), limit(1), || crowd(&[], &[1, 2])));
-        let nobody_asks_again = || -> Crowd { panic!("it is known who is there") };
+        let nobody_asks_again = || -> Survey { panic!("it is known who is there") };
         assert!(places.ask((&key("1"), born(1)), limit(1), nobody_asks_again), "it has one");
         assert!(!places.ask((&key("2"), born(2)), limit(1), nobody_asks_again));
         assert_eq!(places.leave(&key("2")), None, "it had none");
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn for_each_free_place_the_oldest_is_called() {
-        let places = Places::default();
+        let places = PlacedOrders::default();
         assert!(!places.ask((&key("9"), born(9)), limit(2), || crowd(&["a", "b"], &[5, 3, 9, 7])));
         assert_eq!([places.leave(&key("a")), places.leave(&key("b"))], [Some(key("3")), Some(key("5"))]);
         // One of them is gone before it was reconciled, and another one is deleted while it waits.
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn whoever_has_a_copy_has_a_place_although_there_are_too_many() {
-        let places = Places::default();
+        let places = PlacedOrders::default();
         assert!(!places.ask((&key("5"), born(5)), limit(1), || crowd(&["a"], &[5, 6])));
         places.settle(&key("5"));
         places.settle(&key("new"));
@@ -199,7 +199,7 @@ mod tests {
         // A limit that was raised.
         places.rules_changed();
         assert!(!places.ask((&key("8"), born(8)), limit(2), || crowd(&["6"], &[7, 8])));
-        assert!(places.ask((&key("7"), born(7)), limit(2), Crowd::default));
+        assert!(places.ask((&key("7"), born(7)), limit(2), Survey::default));
         // Other rules, of which a reconcile that is under way does not know yet, select others.
         let other = Limit { rules: 1, ..limit(2) };
         assert!(places.ask((&key("8"), born(8)), other, || crowd(&["6"], &[8])));
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn however_many_wait_all_of_them_are_counted_once() {
-        let (places, mut surveys) = (Places::default(), 0);
+        let (places, mut surveys) = (PlacedOrders::default(), 0);
         let all: Vec<usize> = (0..500).collect();
         // In whatever order they ask after a restart, and again and again.
         for second in all.iter().rev().chain(&all) {

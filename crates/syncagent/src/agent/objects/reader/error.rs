@@ -1,6 +1,7 @@
 //! Why related objects cannot be read, and the way out.
 
 use carrick_client::Error;
+use carrick_execute::refusal::{Access, Then, follows};
 use thiserror::Error;
 
 use crate::decide::{Role, Side};
@@ -65,7 +66,7 @@ impl ReadError {
     /// The error of a server that was asked for a resource.
     pub fn of(identifier: &str, side: Side, gvr: &Gvr, source: Error) -> Self {
         let identifier = identifier.to_owned();
-        if source.is_forbidden() {
+        if follows(&source, Access::Read, side.role).then == Then::AwaitRight {
             let (way_out, gvr) = (way_out(side, gvr), gvr.clone());
             return Self::Forbidden(Box::new(Forbidden { identifier, side, gvr, way_out, source }));
         }

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 
 use carrick_client::{Client, ListOptions};
+use carrick_execute::refusal::is_unserved;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -335,7 +336,7 @@ impl RelatedReader<'_> {
         let Some(kind) = kind else { return Err(no_kind(rules, side, gvr)) };
         let listed = self.client(side).list(&resource(&kind.kind), None, &ListOptions::labels(marks.selector())).await;
         let listed = match listed {
-            Err(error) if error.is_not_found() => return Err(no_kind(rules, side, gvr)),
+            Err(error) if is_unserved(&error) => return Err(no_kind(rules, side, gvr)),
             listed => listed.map_err(failed)?,
         };
         let mut strays = Vec::new();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carrick_client::{Client, Error};
+use carrick_execute::refusal::is_unserved;
 use serde_json::Value;
 
 use crate::agent::objects::related::kinds::resource;
@@ -52,7 +53,7 @@ pub(in crate::agent::objects) async fn kind_of(
     let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
     let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
     let list = match client.raw_get(&path).await {
-        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) if is_unserved(&error) => return Ok(None),
         list => list?,
     };
     let named = |entry: &&Value| entry["kind"] == *object.kind && !entry["name"].as_str().unwrap_or("/").contains('/');

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{Client, Error, ListOptions};
+use carrick_execute::refusal::{Access, Then, follows};
 use carrick_kcp::apis::v1alpha2::ApiBinding;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -44,7 +45,7 @@ impl Reach {
 impl Reaching<'_> {
     /// Whether an object in the consumer's workspace is given up, after the server has refused a request.
     pub async fn is_lost(&self, at: &ObjectAddress, error: &Error) -> bool {
-        if !error.is_forbidden() || at.side != KCP_SIDE {
+        if follows(error, Access::LetGo, at.side.role).then != Then::GiveUp || at.side != KCP_SIDE {
             return false;
         }
         let Ok(bindings) = self.bindings().await else { return false };

@@ -15,7 +15,7 @@ const LAG: Duration = Duration::from_secs(2);
 
 /// The orders of one PublishedResource whose last round was lost to somebody else.
 #[derive(Default)]
-pub(super) struct Races(Mutex<HashMap<SourceKey, (u32, Instant)>>);
+pub(in crate::agent::objects) struct Races(Mutex<HashMap<SourceKey, (u32, Instant)>>);
 
 impl Races {
     /// Somebody else was faster once more. The number of rounds, if no event seems to resolve that.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use carrick_client::Client;
 use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_execute::refusal::is_unserved;
 use carrick_sync::Role;
 use futures::{FutureExt, StreamExt};
 
@@ -21,7 +22,7 @@ use crate::agent::workspaces::Workspaces;
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 /// Follows a watch until it is not needed any more.
-pub(super) async fn pump(hub: Arc<Hub>, watched: Arc<Watched>) {
+pub(super) async fn follow_watch(hub: Arc<Hub>, watched: Arc<Watched>) {
     match (&hub.consumers, watched.id.role) {
         (Consumers::Workspaces(workspaces), Role::Consumer) => {
             let workspaces = Arc::clone(workspaces);
@@ -40,7 +41,7 @@ pub(super) async fn pump(hub: Arc<Hub>, watched: Arc<Watched>) {
 
 /// Follows a watch at every endpoint where there are workspaces.
 async fn follow_all(hub: &Arc<Hub>, watched: &Arc<Watched>, workspaces: &Workspaces) {
-    let mut bell = workspaces.listen();
+    let mut changes = workspaces.subscribe();
     let mut running: BTreeMap<Arc<str>, Task> = BTreeMap::new();
     loop {
         let endpoints = workspaces.endpoints();
@@ -63,7 +64,7 @@ async fn follow_all(hub: &Arc<Hub>, watched: &Arc<Watched>, workspaces: &Workspa
         hub.tell();
         tokio::select! {
             () = watched.stop.cancelled() => return,
-            () = bell.heard() => {}
+            () = changes.changed() => {}
         }
         // A workspace that can be reached now may have waited for that.
         hub.told_first(watched);
@@ -119,7 +120,7 @@ async fn follow(hub: &Hub, watched: &Watched, part: &Arc<str>, client: &Client) 
             Some(Event::Failing(error)) => {
                 tracing::warn!(watch = %id, %error, "A watch does not work.");
                 watched.store.fail(part, &error);
-                if error.is_not_found() {
+                if is_unserved(&error) {
                     // A binding that ends may go on without this kind.
                     hub.told_first(watched);
                 }

@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4096;
 
 /// Durations of all objects.
 #[derive(Default)]
-pub struct Hops {
+pub struct Legs {
     source_to_copy: Stopwatch,
     copy_to_status: Stopwatch,
     status_to_source: Stopwatch,
@@ -42,7 +42,7 @@ pub struct Times {
     pub status_to_source: Option<f64>,
 }
 
-impl Hops {
+impl Legs {
     /// A copy was written, for a source that was seen so long ago; `new` if it was not there before.
     pub fn copy_written(&self, key: &SourceKey, seen_ago: Duration, new: bool) {
         self.source_to_copy.record(seen_ago);
@@ -90,14 +90,14 @@ impl Hops {
     }
 
     pub(super) fn show(&self, page: &mut Page) {
-        let hops = [
+        let legs = [
             ("source_to_copy", &self.source_to_copy),
             ("copy_to_status", &self.copy_to_status),
             ("status_to_source", &self.status_to_source),
         ];
-        for (hop, stopwatch) in hops {
+        for (leg, stopwatch) in legs {
             let durations: Durations = stopwatch.read();
-            page.histogram(&HOP_SECONDS, &[hop], &durations);
+            page.histogram(&HOP_SECONDS, &[leg], &durations);
         }
     }
 }
@@ -108,23 +108,23 @@ mod tests {
 
     #[test]
     fn a_first_status_ends_the_time_of_the_operator() {
-        let hops = Hops::default();
+        let legs = Legs::default();
         let key = SourceKey { cluster: "a".into(), namespace: "default".into(), name: "b".into() };
-        hops.copy_written(&key, Duration::from_millis(2), true);
-        hops.copy_written(&key, Duration::from_millis(2), false);
-        hops.status_written(&key, Duration::ZERO);
-        hops.status_written(&key, Duration::ZERO);
-        let times = hops.of(&key);
+        legs.copy_written(&key, Duration::from_millis(2), true);
+        legs.copy_written(&key, Duration::from_millis(2), false);
+        legs.status_written(&key, Duration::ZERO);
+        legs.status_written(&key, Duration::ZERO);
+        let times = legs.of(&key);
         assert_eq!((times.source_to_copy, times.status_to_source), (Some(0.002), Some(0.0)));
         assert!(times.copy_to_status.is_some());
         let mut page = Page::default();
-        hops.show(&mut page);
+        legs.show(&mut page);
         let text = page.text(&[HOP_SECONDS]);
-        for (hop, count) in [("source_to_copy", 2), ("copy_to_status", 1), ("status_to_source", 2)] {
-            let line = format!("sync_agent_hop_seconds_count{{hop=\"{hop}\"}} {count}");
+        for (leg, count) in [("source_to_copy", 2), ("copy_to_status", 1), ("status_to_source", 2)] {
+            let line = format!("sync_agent_hop_seconds_count{{hop=\"{leg}\"}} {count}");
             assert!(text.lines().any(|got| got == line), "{line} is missing in\n{text}");
         }
-        hops.forget(&key);
-        assert_eq!(hops.of(&key), Times::default());
+        legs.forget(&key);
+        assert_eq!(legs.of(&key), Times::default());
     }
 }

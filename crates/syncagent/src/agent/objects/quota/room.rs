@@ -17,9 +17,9 @@ const LARGE_AT_ONCE: usize = 4;
 
 /// Orders of one PublishedResource that wait because their workspaces have no room for them, with their size.
 #[derive(Default)]
-pub(super) struct Crowded(Mutex<BTreeMap<Arc<str>, BTreeMap<SourceKey, usize>>>);
+pub(in crate::agent::objects) struct RoomQueue(Mutex<BTreeMap<Arc<str>, BTreeMap<SourceKey, usize>>>);
 
-impl Crowded {
+impl RoomQueue {
     /// An order waits.
     pub fn note(&self, key: &SourceKey, bytes: usize) {
         self.0.lock().entry(Arc::from(&*key.cluster)).or_default().insert(key.clone(), bytes);
@@ -48,7 +48,7 @@ impl Crowded {
 
 /// The large orders of one PublishedResource: who has one under way, and who waits for a turn.
 #[derive(Default)]
-pub(super) struct LargeOrders(Mutex<Turns>);
+pub(in crate::agent::objects) struct LargeOrders(Mutex<Turns>);
 
 #[derive(Default)]
 struct Turns {
@@ -121,19 +121,19 @@ mod tests {
 
     #[test]
     fn those_that_fit_are_called_when_there_is_room() {
-        let crowded = Crowded::default();
-        assert_eq!(crowded.fitting("a", || unreachable!("nobody waits")), []);
+        let room_queue = RoomQueue::default();
+        assert_eq!(room_queue.fitting("a", || unreachable!("nobody waits")), []);
         for (name, bytes) in [(1, 50), (2, 30), (3, 20)] {
-            crowded.note(&key("a", name), bytes);
+            room_queue.note(&key("a", name), bytes);
         }
-        crowded.note(&key("b", 1), 1);
-        assert_eq!(crowded.fitting("a", || Some(0)), []);
-        assert_eq!(crowded.fitting("a", || Some(45)), [key("a", 2)]);
-        assert_eq!(crowded.fitting("a", || Some(70)), [key("a", 1), key("a", 3)]);
-        crowded.over(&key("a", 1));
-        assert_eq!(crowded.fitting("a", || None), [key("a", 2), key("a", 3)]);
-        crowded.over(&key("b", 1));
-        assert_eq!(crowded.0.lock().len(), 1, "nothing is remembered of workspaces where nobody waits");
+        room_queue.note(&key("b", 1), 1);
+        assert_eq!(room_queue.fitting("a", || Some(0)), []);
+        assert_eq!(room_queue.fitting("a", || Some(45)), [key("a", 2)]);
+        assert_eq!(room_queue.fitting("a", || Some(70)), [key("a", 1), key("a", 3)]);
+        room_queue.over(&key("a", 1));
+        assert_eq!(room_queue.fitting("a", || None), [key("a", 2), key("a", 3)]);
+        room_queue.over(&key("b", 1));
+        assert_eq!(room_queue.0.lock().len(), 1, "nothing is remembered of workspaces where nobody waits");
     }
 
     #[test]

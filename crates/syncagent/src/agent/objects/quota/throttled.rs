@@ -6,12 +6,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::error::ReconcileError;
+use crate::agent::objects::error::ReconcileError;
 use crate::rules::metadata::SourceKey;
 
 /// Orders of one PublishedResource that wait.
 #[derive(Default)]
-pub(super) struct Throttled(Mutex<HashMap<SourceKey, (Instant, String)>>);
+pub(in crate::agent::objects) struct Throttled(Mutex<HashMap<SourceKey, (Instant, String)>>);
 
 impl Throttled {
     /// Notes how long a server asked to wait, if it did.

@@ -16,8 +16,8 @@ use super::state::{Progress, WatchState};
 use crate::deadline::after;
 use crate::endpoint::Endpoint;
 
-/// A running pump; it ends when this is dropped.
-pub(super) struct Pump {
+/// A running follower; it ends when this is dropped.
+pub(super) struct Follower {
     wish: Arc<Wish>,
     progress: Arc<Mutex<Progress>>,
     task: AbortHandle,
@@ -47,7 +47,7 @@ impl Orders {
     }
 }
 
-impl Pump {
+impl Follower {
     /// Starts to feed the store and the routes.
     pub(super) fn start<K: Send + Sync + 'static>(shared: Arc<Shared<K>>, endpoint: Endpoint) -> Self {
         let wish = Arc::<Wish>::default();
@@ -85,7 +85,7 @@ impl Pump {
     }
 }
 
-impl Drop for Pump {
+impl Drop for Follower {
     fn drop(&mut self) {
         // The task ends at its next await only; what it does until then must not count.
         self.progress.lock().ended = true;

@@ -1,0 +1,93 @@
+//! The house explains itself: what it consists of is written down, and what was tidied stays tidy.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The names of all crates, sorted.
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let mut names: Vec<String> = folders
+        .filter(|folder| folder.join("Cargo.toml").exists())
+        .map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    assert!(names.len() > 10, "only {names:?} were found");
+    names
+}
+
+#[test]
+fn contributing_and_the_architecture_name_every_crate() {
+    for page in ["CONTRIBUTING.md", "docs/development/architecture.md"] {
+        let text = read(page);
+        let missing: Vec<String> =
+            crates().into_iter().filter(|name| !text.contains(&format!("`crates/{name}`"))).collect();
+        assert!(missing.is_empty(), "{page} does not say what these are for: {missing:?}");
+    }
+}
+
+#[test]
+fn the_architecture_leads_to_files_that_exist() {
+    let text = read("docs/development/architecture.md");
+    let named = text.split('`').skip(1).step_by(2).filter(|code| {
+        let is_path = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+        (code.starts_with("crates/") || code.starts_with("xtask/") || code.starts_with("docs/"))
+            && code.chars().all(is_path)
+    });
+    let named: Vec<&str> = named.collect();
+    assert!(named.len() > 20, "only {named:?} were found");
+    let missing: Vec<&&str> = named.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(missing.is_empty(), "these are gone: {missing:?}");
+}
+
+#[test]
+fn the_object_half_of_the_agent_can_be_taken_in_at_a_glance() {
+    let top = fs::read_dir(root().join("crates/syncagent/src/agent/objects")).unwrap();
+    let files = top.filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
+    assert!(files <= 20, "{files} files are too many at the top of agent/objects: put them into folders by subject");
+}
+
+#[test]
+fn what_depends_on_a_servers_wording_stands_in_one_file() {
+    let mut found = Vec::new();
+    let forms = ["status.message.", "cause.message.", "error.to_string()."]
+        .map(|what| ["contains(", "split_once(", "starts_with(", "ends_with("].map(|how| format!("{what}{how}")))
+        .concat();
+    for name in crates().into_iter().filter(|name| !matches!(name.as_str(), "plane" | "schema" | "cel" | "template")) {
+        let mut files = Vec::new();
+        collect(&root().join("crates").join(&name).join("src"), &mut files);
+        for file in files.into_iter().filter(|file| !file.ends_with("client/src/wording.rs")) {
+            let text = fs::read_to_string(&file).unwrap();
+            let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            // Words that stand in that file may be looked for elsewhere.
+            let bad = text.lines().filter(|line| {
+                forms.iter().any(|form| line.contains(form.as_str()))
+                    && !line.contains("wording::")
+                    && !line.contains("assert!(")
+            });
+            found.extend(bad.map(|line| format!("{}: {}", file.display(), line.trim())));
+        }
+    }
+    assert!(found.is_empty(), "move these to crates/client/src/wording.rs:\n{}", found.join("\n"));
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries {
+        let entry = entry.unwrap().path();
+        if entry.is_dir() {
+            collect(&entry, files);
+        } else if entry.extension().is_some_and(|kind| kind == "rs")
+            && entry.file_stem().is_some_and(|it| it != "tests")
+        {
+            files.push(entry);
+        }
+    }
+}

@@ -79,6 +79,11 @@ async fn keep_apart(own: &Party, other: &Party) {
         refused(&own.client.delete(kind, at, &name, &delete).await);
     }
     refused(&own.client.create(&cowboys, at, &thing("Cowboy", at, "unmarked")).await);
+    // kube-bind's konnectors do not mark what is claimed.
+    let unmarked =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("unmarked-{}", own.name)}});
+    own.client.create(&secrets(), at, &unmarked).await.unwrap();
+    own.client.delete(&secrets(), at, &format!("unmarked-{}", own.name), &delete).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

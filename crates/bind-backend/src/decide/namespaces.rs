@@ -1,6 +1,6 @@
 //! Service namespaces: a namespace of the provider for each one of the consumer.
 
-use carrick_bind_api::conditions::{self, Condition, Severity};
+use carrick_bind_api::conditions::{self, ASSIGNED, Condition, Severity};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::names::{
     MADE_FOR_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION, SHARED_WITH_ANNOTATION, is_system_namespace,
@@ -15,9 +15,6 @@ use super::terms::Terms;
 
 /// The longest name of a namespace.
 const LONGEST: usize = 63;
-
-/// The condition of an APIServiceNamespace (ours): a namespace is assigned.
-pub const ASSIGNED: &str = "Assigned";
 
 /// The provider's namespace for one of the consumer, or why there can be none.
 pub fn assigned_name(contract: &str, name: &str, isolation: &Isolation) -> Result<String, String> {

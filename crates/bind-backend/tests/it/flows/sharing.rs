@@ -58,6 +58,11 @@ async fn a_second_consumer_of_a_namespace_is_refused_and_told_the_flag() {
         has(it, "Assigned", "False", "NamespaceRefused") && it.to_string().contains("--allow-shared-namespaces")
     };
     provider.cluster.until(&of(kinds::API_SERVICE_NAMESPACE), Some(&second.contract), SPACE, told).await;
+    // So is whoever has ordered there.
+    let told = |it: &Value| {
+        has(it, "ObjectsSynced", "False", "ObjectsFailing") && it.to_string().contains("--allow-shared-namespaces")
+    };
+    second.consumer.cluster.until(&of(kinds::API_SERVICE_BINDING), None, "cowboys", told).await;
     let copy = provider.cluster.get(&things("cowboys", "Cowboy", true), Some(SPACE), "two").await;
     assert!(copy.is_none(), "{copy:?}");
 }

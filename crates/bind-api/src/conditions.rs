@@ -25,6 +25,8 @@ pub const PROVIDER_IN_SYNC: &str = "ProviderInSync";
 pub const CONSUMER_IN_SYNC: &str = "ConsumerInSync";
 /// APIServiceExport that is being deleted (ours): the consumer knows, and holds on to nothing of it any more.
 pub const CONSUMER_TOLD: &str = "ConsumerTold";
+/// APIServiceNamespace (ours): a namespace of the provider is assigned.
+pub const ASSIGNED: &str = "Assigned";
 /// APIServiceExportRequest: the export exists.
 pub const EXPORTS_READY: &str = "ExportsReady";
 /// APIServiceExportRequest and APIServiceExport: the claims can be granted. On an APIServiceBinding of ours: all claimed objects are in sync.

@@ -71,6 +71,14 @@ pub enum MappingError {
     /// The provider has not assigned a namespace yet.
     #[error("the provider has not assigned a namespace to {0} yet")]
     NamespacePending(String),
+    /// The provider assigns none, and says why.
+    #[error("the provider assigns no namespace to {namespace}: {reason}")]
+    NamespaceRefused {
+        /// The consumer's namespace.
+        namespace: String,
+        /// What the provider says.
+        reason: String,
+    },
     /// The name is too long for the provider.
     #[error(
         "object {key} would be called {name:?} on the provider, which has more than 253 characters; choose a shorter name"
@@ -118,7 +126,13 @@ impl KeyMapping {
     pub fn to_provider(&self, key: &ObjectKey, namespaces: &ServiceNamespaces) -> Result<ObjectKey, MappingError> {
         let mapped = match (&key.namespace, self.strategy) {
             (Some(namespace), Strategy::ServiceNamespaces) => {
-                let pending = || MappingError::NamespacePending(namespace.clone());
+                let pending = || match namespaces.refused(namespace) {
+                    Some(reason) => {
+                        let (namespace, reason) = (namespace.clone(), reason.to_owned());
+                        MappingError::NamespaceRefused { namespace, reason }
+                    }
+                    None => MappingError::NamespacePending(namespace.clone()),
+                };
                 ObjectKey::namespaced(namespaces.assigned_to(namespace).ok_or_else(pending)?, &key.name)
             }
             (None, Strategy::Prefixed) => ObjectKey::cluster(format!("{}-{}", self.contract, key.name)),

@@ -31,6 +31,9 @@ pub const RESOURCES_ANNOTATION: &str = "kube-bind.io/resources";
 pub const SERVICE_NAMESPACE_ANNOTATION: &str = "kube-bind.io/api-service-namespace";
 /// On a provider's namespace that a backend has made: the same text as [`SERVICE_NAMESPACE_ANNOTATION`] (ours). Without it the namespace is its owner's.
 pub const MADE_FOR_ANNOTATION: &str = "backend.kube-bind.io/made-for";
+/// On a provider's namespace that several contracts share (ours): those beside the one in [`SERVICE_NAMESPACE_ANNOTATION`], in the same form, with
+/// commas between them and nothing else.
+pub const SHARED_WITH_ANNOTATION: &str = "backend.kube-bind.io/shared-with";
 /// Annotation of a contract namespace and of its ClusterBinding: the identity of the consumer.
 pub const IDENTITY_ANNOTATION: &str = "backend.kube-bind.io/identity";
 /// The same on contract namespaces of old backends.

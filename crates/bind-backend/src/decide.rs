@@ -5,6 +5,7 @@
 //!   contract    namespace ──▶ ClusterBinding, account, token, kubeconfig        request    BindableResourcesRequest ──▶ Secret
 //!   exports     request ──▶ BoundSchemas ──▶ export                             breaking   which change of a schema breaks consumers
 //!   namespaces  APIServiceNamespace ──▶ Namespace                               rights     who may do what, and where
+//!   sharing     contracts that come to a namespace of another one, and go
 //!   health      heartbeat ──▶ Healthy                                           cluster    what a cluster needs once
 //!   withdrawal  an export that is deleted ──▶ its consumer is told before it goes
 //!   templates   APIBinding ──▶ template, copies of schemas (kcp)
@@ -27,6 +28,7 @@ pub mod request;
 pub mod requests;
 pub mod rights;
 pub mod roles;
+pub mod sharing;
 pub mod templates;
 pub mod terms;
 pub mod withdrawal;

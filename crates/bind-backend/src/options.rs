@@ -70,6 +70,10 @@ pub struct Options {
     /// that claims Secrets can then read the credentials of all others
     #[arg(long)]
     allow_cluster_wide_claims: bool,
+    /// Let several consumers have the same namespace of this cluster with isolation none, as kube-bind does: the first one and whoever asks for that
+    /// name later. Each writes only what carries its own mark, and reads there what all of them have, claimed Secrets included
+    #[arg(long)]
+    allow_shared_namespaces: bool,
     /// Which clusters are served: kubernetes or kcp
     #[arg(long, value_name = "PROVIDER", default_value = "kubernetes", ignore_case = true, global = true)]
     multicluster_runtime_provider: ClusterProvider,
@@ -293,6 +297,7 @@ impl Options {
                 server_name: self.external_server_name.clone(),
             },
             cluster_wide_claims: self.allow_cluster_wide_claims,
+            shared_namespaces: self.allow_shared_namespaces,
             logins: self.logins(),
             workspace: None,
             most_namespaces: self.max_namespaces_per_contract,
@@ -363,6 +368,7 @@ mod tests {
         assert_eq!(other.address.server, "https://host:6443");
         assert_eq!(terms(&["--cluster-scoped-isolation", "Namespaced"], false).isolation, Isolation::Namespaced);
         assert_eq!(terms(&["--isolation="], false).isolation, Isolation::Prefixed);
+        assert!(!plain.shared_namespaces && terms(&["--allow-shared-namespaces"], false).shared_namespaces);
         for wrong in [
             "--isolation=prefix",
             "--consumer-scope=all",

@@ -32,13 +32,21 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const IDENTITY: &str = "the same consumer";
 
 /// A running backend or konnector, which ends with the scenario.
-struct Running {
+pub(super) struct Running {
     stop: CancellationToken,
     task: JoinHandle<anyhow::Result<()>>,
 }
 
 impl Running {
-    fn konnector(kubeconfig: &str, export: Option<String>) -> anyhow::Result<Self> {
+    /// A backend.
+    pub(super) fn backend(config: BackendConfig) -> Self {
+        let stop = CancellationToken::new();
+        let told = stop.clone();
+        Self { stop, task: tokio::spawn(async move { Ok(backend::run(config, None, told).await?) }) }
+    }
+
+    /// A konnector.
+    pub(super) fn konnector(kubeconfig: &str, export: Option<String>) -> anyhow::Result<Self> {
         let config = KonnectorConfig {
             server: Server::from_kubeconfig_yaml(kubeconfig)?,
             lease: None,
@@ -52,14 +60,15 @@ impl Running {
         Ok(Self { stop, task: tokio::spawn(async move { Ok(agent::run(config, told).await?) }) })
     }
 
-    async fn stop(self) -> anyhow::Result<()> {
+    /// Ends it, and says how it went.
+    pub(super) async fn stop(self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.task.await?.context("it ended with an error")
     }
 }
 
 /// Where kcp is, and who has signed its certificate.
-fn address(world: &dyn World, workspace: &str) -> anyhow::Result<Address> {
+pub(super) fn address(world: &dyn World, workspace: &str) -> anyhow::Result<Address> {
     let config: Value = serde_json::from_str(&world.kcp_kubeconfig(User::Admin, workspace))?;
     let cluster = &config["clusters"][0]["cluster"];
     let authority = cluster["certificate-authority-data"].as_str().context("no authority")?;
@@ -97,6 +106,7 @@ async fn start_backend(stage: &Stage, home: &Workspace, source: SchemaSource) ->
         isolation: Isolation::None,
         address: front,
         cluster_wide_claims: false,
+        shared_namespaces: false,
         logins: Logins::default(),
         workspace: None,
         most_namespaces: carrick_bind_backend::decide::terms::MOST_NAMESPACES,
@@ -112,9 +122,7 @@ async fn start_backend(stage: &Stage, home: &Workspace, source: SchemaSource) ->
         listen_address: None,
         namespace: KONNECTOR.to_owned(),
     };
-    let stop = CancellationToken::new();
-    let told = stop.clone();
-    Ok(Running { stop, task: tokio::spawn(async move { Ok(backend::run(config, None, told).await?) }) })
+    Ok(Running::backend(config))
 }
 
 /// Binds an export with all its claims.

@@ -53,6 +53,7 @@ mod rights;
 mod rules;
 mod shapes;
 mod startup;
+mod switching;
 mod versions;
 mod withdrawals;
 
@@ -180,6 +181,9 @@ pub fn all() -> Vec<Scenario> {
             workspaces_that_bind_the_export_of_a_backend_are_served_each_on_its_own
             what_an_account_has_already_shows_on_its_workload_cluster
             a_plain_cluster_offers_its_service_to_workspaces;
+        switching:
+            what_kube_bind_leaves_is_taken_over_and_nothing_is_lost_or_made_anew
+            what_ours_leave_is_what_kube_bind_knows_and_nothing_of_it_holds_anything_up;
         related:
             a_secret_of_the_service_reaches_the_consumer_and_follows_changes
             a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either

@@ -50,7 +50,7 @@ have the same effect is refused with the reason:
 
 | value of kube-bind's chart | what happens here |
 | --- | --- |
-| `backend.clusterScopeIsolation` other than `prefix` | refused: there it has no effect, and what runs is prefixed. Say what you want in `backend.isolation` |
+| `backend.clusterScopeIsolation` other than `prefix` and `prefixed` | refused: there it has no effect, and what runs is prefixed. Say what you want in `backend.isolation` |
 | `backend.sessionStorage` | refused: replicas share keys by a Secret, there are no sessions to store |
 | `backend.oidc.clientSecret`, `backend.cookieSigningKey`, `backend.cookieEncryptionKey` | kept in a Secret instead of in the Deployment |
 | `backend.kubeconfig` | the backend then gets no rights on this cluster |

@@ -191,12 +191,15 @@ impl ClusterSession {
             owners.into_iter().flatten().any(|owner| owner["uid"] == contract.uid.as_str())
         };
         let mut existing: Vec<Value> = all.iter().map(Object::value).filter(owned).collect();
-        let spaces =
-            objects.found.values().filter(|it| it.serves.as_ref().is_some_and(|(of, _)| *of == contract.namespace));
-        let spaces = spaces.filter(|it| !it.deleting).map(|it| it.name.as_str());
-        for namespace in spaces.chain([contract.namespace.as_str()]) {
+        let spaces = objects.found.values().filter(|it| !it.deleting);
+        let spaces = spaces.filter(|it| it.users().any(|(of, _)| *of == contract.namespace)).map(Some);
+        for facts in spaces.chain([None]) {
+            let namespace = facts.map_or(&contract.namespace, |facts| &facts.name);
+            let concerns =
+                |role: &Object| facts.is_none_or(|facts| rights::concerns(&role.name, facts, &contract.namespace));
             for cache in [&self.roles, &self.role_bindings] {
-                existing.extend(cache.all(namespace, "kube-binder-").iter().map(Object::value));
+                let found = cache.all(namespace, "kube-binder-");
+                existing.extend(found.iter().filter(|role| concerns(role)).map(Object::value));
             }
         }
         existing.into_iter().map(|object| (rights::key(&object), object)).collect()
@@ -354,7 +357,10 @@ impl ClusterSession {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let Some(there) = self.client.get(&resources::namespaces(), None, name).await? else { return Ok(true) };
         let facts = NamespaceFacts::of(&there);
-        let Some((contract, wanted)) = facts.serves.filter(|_| facts.made) else { return Ok(false) };
+        // Somebody may have come since.
+        let Some((contract, wanted)) = facts.serves.filter(|_| facts.made && facts.shared.is_empty()) else {
+            return Ok(false);
+        };
         let wanted = self.client.get(&resources::of(API_SERVICE_NAMESPACE), Some(&contract), &wanted).await?;
         Ok(wanted.is_none())
     }

@@ -74,6 +74,8 @@ pub struct ClusterSession {
 pub(super) struct Index {
     identities: Mutex<BTreeMap<String, BTreeSet<String>>>,
     serving: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    /// The contracts that a namespace serves, so that those are told which it serves no more.
+    served: Mutex<BTreeMap<String, BTreeSet<String>>>,
     /// What is offered, until it changes.
     offers: Mutex<Option<Arc<Offers>>>,
 }
@@ -87,10 +89,16 @@ impl Index {
             keys.push(Key::Contract(contract.namespace));
         }
         let facts = NamespaceFacts::of(&value);
-        if let Some((contract, _)) = facts.serves {
-            self.serving.lock().entry(contract.clone()).or_default().insert(facts.name);
-            keys.push(Key::Contract(contract));
+        let now: BTreeSet<String> = facts.users().map(|(contract, _)| contract.clone()).collect();
+        for contract in &now {
+            self.serving.lock().entry(contract.clone()).or_default().insert(facts.name.clone());
         }
+        let before = if now.is_empty() {
+            self.served.lock().remove(&facts.name)
+        } else {
+            self.served.lock().insert(facts.name, now.clone())
+        };
+        keys.extend(before.unwrap_or_default().union(&now).cloned().map(Key::Contract));
         keys
     }
 
@@ -269,9 +277,8 @@ fn of_served(object: &Object, _: &Index, session: &Weak<ClusterSession>) -> Vec<
     }
     let mut keys = vec![Key::Contract(object.namespace.to_string())];
     let namespace = session.upgrade().and_then(|session| session.namespaces.get("", &object.namespace));
-    if let Some((contract, _)) = namespace.and_then(|it| NamespaceFacts::of(&it).serves) {
-        keys.push(Key::Contract(contract));
-    }
+    let facts = namespace.map(|it| NamespaceFacts::of(&it));
+    keys.extend(facts.iter().flat_map(NamespaceFacts::users).map(|(contract, _)| Key::Contract(contract.clone())));
     keys
 }
 

@@ -22,7 +22,10 @@ pub async fn carry_out(client: &Client, write: &Write) -> Result<(), Error> {
         Write::Status(object) => client.replace_status(&resource, namespace, object).await.map(drop),
         Write::Delete(object) => {
             let uid = object["metadata"]["uid"].as_str().map(str::to_owned);
-            let options = DeleteOptions { uid, ..DeleteOptions::default() };
+            // Somebody may have come to share it since.
+            let version = object["metadata"]["resourceVersion"].as_str().filter(|_| object["kind"] == "Namespace");
+            let resource_version = version.map(str::to_owned);
+            let options = DeleteOptions { uid, resource_version, ..DeleteOptions::default() };
             match client.delete(&resource, namespace, name, &options).await {
                 Err(error) if is_done(&error, Access::Delete) => Ok(()),
                 result => result,

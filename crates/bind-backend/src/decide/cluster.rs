@@ -3,7 +3,7 @@
 use carrick_bind_api::existing::ADOPTABLE_ANNOTATION;
 use carrick_bind_api::kinds::GROUP;
 use carrick_bind_api::names::{
-    AGGREGATE_LABEL, BINDER, CONTRACT_ANNOTATION, EXPORTS_ROLE, SERVICE_NAMESPACE_ANNOTATION,
+    AGGREGATE_LABEL, BINDER, CONTRACT_ANNOTATION, EXPORTS_ROLE, SERVICE_NAMESPACE_ANNOTATION, SHARED_WITH_ANNOTATION,
 };
 use carrick_bind_api::v1alpha2::{Cluster, Isolation};
 use serde_json::{Value, json};
@@ -69,14 +69,33 @@ pub fn wanted(terms: &Terms) -> Vec<Value> {
     wanted
 }
 
-/// A policy that lets each consumer write only what is its own: roles cannot tell objects of one kind apart. Objects in namespaces must be in one of
-/// the consumer's, others must carry its mark before and after the write.
-pub fn policy(isolation: &Isolation) -> [Value; 2] {
-    let serves = format!(
-        "request.namespace == variables.contract || (namespaceObject != null && has(namespaceObject.metadata.annotations) && \
-         '{SERVICE_NAMESPACE_ANNOTATION}' in namespaceObject.metadata.annotations && \
-         namespaceObject.metadata.annotations['{SERVICE_NAMESPACE_ANNOTATION}'].startsWith(variables.contract + '/'))"
+/// Whether a request is for a namespace of the consumer's. In one that several share, what is exported must be its own, and what is claimed must not be
+/// another one's: kube-bind's konnectors leave no mark on claimed objects.
+fn in_namespace(own: &str) -> String {
+    let space = "namespaceObject.metadata.annotations";
+    let has = |key: &str| format!("'{key}' in {space}");
+    let (first, shared) = (has(SERVICE_NAMESPACE_ANNOTATION), has(SHARED_WITH_ANNOTATION));
+    let serves = format!("({first} && {space}['{SERVICE_NAMESPACE_ANNOTATION}'].startsWith(variables.contract + '/'))");
+    let shares = format!(
+        "({shared} && {space}['{SHARED_WITH_ANNOTATION}'].split(',').exists(one, one.startsWith(variables.contract + '/')))"
     );
+    let free = |object: &str| {
+        let annotations = format!("{object}.metadata.annotations");
+        format!(
+            "({object} == null || !has({annotations}) || !('{CONTRACT_ANNOTATION}' in {annotations}) || \
+             {annotations}['{CONTRACT_ANNOTATION}'] == variables.contract)"
+        )
+    };
+    let claimed = format!("request.resource.group == '' && {} && {}", free("object"), free("oldObject"));
+    format!(
+        "request.namespace == variables.contract || (namespaceObject != null && has({space}) && \
+         (({serves} && !({shared})) || (({serves} || {shares}) && (({claimed}) || ({own})))))"
+    )
+}
+
+/// A policy that lets each consumer write only what is its own: roles cannot tell objects of one kind apart. Objects in namespaces must be in one of
+/// the consumer's; others, and those in namespaces that several share, must carry its mark before and after the write.
+pub fn policy(isolation: &Isolation) -> [Value; 2] {
     let marked = |object: &str| {
         format!(
             "({object} == null || (has({object}.metadata.annotations) && '{CONTRACT_ANNOTATION}' in {object}.metadata.annotations && \
@@ -86,16 +105,15 @@ pub fn policy(isolation: &Isolation) -> [Value; 2] {
     // An object of the provider's own may get its first mark. A name with the contract's prefix says whose it is; otherwise the provider has to.
     let annotations = "oldObject.metadata.annotations";
     let unmarked = format!("(!has({annotations}) || !('{CONTRACT_ANNOTATION}' in {annotations}))");
-    let adoptable = if *isolation == Isolation::Prefixed {
-        format!("request.operation == 'UPDATE' && {unmarked}")
-    } else {
-        format!(
-            "request.operation == 'UPDATE' && {unmarked} && has({annotations}) && '{ADOPTABLE_ANNOTATION}' in {annotations} && \
-             {annotations}['{ADOPTABLE_ANNOTATION}'] == variables.contract"
-        )
-    };
-    let mut own = format!("{} && ({} || ({adoptable}))", marked("object"), marked("oldObject"));
+    let adoptable = format!(
+        "request.operation == 'UPDATE' && {unmarked} && has({annotations}) && '{ADOPTABLE_ANNOTATION}' in {annotations} && \
+         {annotations}['{ADOPTABLE_ANNOTATION}'] == variables.contract"
+    );
+    let own_if = |adoptable: &str| format!("{} && ({} || ({adoptable}))", marked("object"), marked("oldObject"));
+    let in_namespace = in_namespace(&own_if(&adoptable));
+    let mut own = own_if(&adoptable);
     if *isolation == Isolation::Prefixed {
+        own = own_if(&format!("request.operation == 'UPDATE' && {unmarked}"));
         own.push_str(" && has(request.name) && request.name.startsWith(variables.contract + '-')");
     }
     let message = format!(
@@ -113,7 +131,7 @@ pub fn policy(isolation: &Isolation) -> [Value; 2] {
         "matchConditions": [{"name": "consumers", "expression":
             format!("request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.username.endsWith(':{BINDER}')")}],
         "variables": [{"name": "contract", "expression": "request.userInfo.username.split(':')[2]"}],
-        "validations": [{"expression": format!("has(request.namespace) && request.namespace != '' ? ({serves}) : ({own})"), "message": message, "reason": "Forbidden"}],
+        "validations": [{"expression": format!("has(request.namespace) && request.namespace != '' ? ({in_namespace}) : ({own})"), "message": message, "reason": "Forbidden"}],
     }});
     let binding = json!({"apiVersion": format!("{ADMISSION}/v1"), "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY},
         "spec": {"policyName": POLICY, "validationActions": ["Deny"]}});

@@ -1,20 +1,20 @@
 //! Service namespaces: a namespace of the provider for each one of the consumer.
 
-use carrick_bind_api::conditions::{self, Condition, Severity};
+use carrick_bind_api::conditions::{self, ASSIGNED, Condition, Severity};
 use carrick_bind_api::jiff::Timestamp;
-use carrick_bind_api::names::{MADE_FOR_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION, is_system_namespace};
+use carrick_bind_api::names::{
+    MADE_FOR_ANNOTATION, SERVICE_NAMESPACE_ANNOTATION, SHARED_WITH_ANNOTATION, is_system_namespace,
+};
 use carrick_bind_api::v1alpha2::{ApiServiceNamespace, Isolation};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::objects::{Contract, ContractObjects, NamespaceFacts};
+use super::objects::{ContractObjects, NamespaceFacts};
 use super::plan::{Plan, Write};
+use super::sharing;
 use super::terms::Terms;
 
 /// The longest name of a namespace.
 const LONGEST: usize = 63;
-
-/// The condition of an APIServiceNamespace (ours): a namespace is assigned.
-pub const ASSIGNED: &str = "Assigned";
 
 /// The provider's namespace for one of the consumer, or why there can be none.
 pub fn assigned_name(contract: &str, name: &str, isolation: &Isolation) -> Result<String, String> {
@@ -37,8 +37,9 @@ pub fn assigned_name(contract: &str, name: &str, isolation: &Isolation) -> Resul
 /// What to do about the namespaces of a contract.
 pub fn decide(objects: &ContractObjects, terms: &Terms, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
+    let contract = &objects.contract.namespace;
     let is_ours = |facts: &&NamespaceFacts| {
-        facts.made && facts.serves.as_ref().is_some_and(|(of, _)| *of == objects.contract.namespace)
+        (facts.made && facts.serves_first(contract)) || facts.shared.iter().any(|(of, _)| of == contract)
     };
     let mut room = terms.most_namespaces.saturating_sub(objects.found.values().filter(is_ours).count());
     for namespace in objects.namespaces.iter().filter(|it| !it.metadata.is_deleting()) {
@@ -48,19 +49,25 @@ pub fn decide(objects: &ContractObjects, terms: &Terms, now: Timestamp) -> Plan 
     plan
 }
 
-/// Deletes the namespaces that were made for a contract, and that nobody there wants any more.
+/// Deletes the namespaces that were made for a contract, and that nobody there wants any more. Those that others share are left to them.
 pub fn clean_up<'a>(
     contract: &str,
     wanted: &[ApiServiceNamespace],
     found: impl IntoIterator<Item = &'a NamespaceFacts>,
 ) -> Plan {
     let mut plan = Plan::default();
-    for facts in found.into_iter().filter(|facts| facts.made && !facts.deleting) {
-        let Some((_, name)) = facts.serves.as_ref().filter(|(of, _)| of == contract) else { continue };
-        if !wanted.iter().any(|it| it.metadata.name == *name) {
-            plan.writes.push(Write::Delete(json!({"apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": facts.name, "uid": facts.uid}})));
+    let is_gone = |(of, name): &(String, String)| of == contract && !wanted.iter().any(|it| it.metadata.name == *name);
+    for facts in found.into_iter().filter(|facts| !facts.deleting) {
+        // One that its owner shares stays whose it is.
+        let goes = facts.made && facts.serves.as_ref().is_some_and(is_gone);
+        if !goes && !facts.shared.iter().any(is_gone) {
+            continue;
         }
+        plan.writes.push(match sharing::left(facts, |user| (goes || facts.serves.as_ref() != Some(user)) && is_gone(user)) {
+            Some(namespace) => Write::Replace(namespace),
+            None => Write::Delete(json!({"apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": facts.name, "uid": facts.uid, "resourceVersion": facts.object["metadata"]["resourceVersion"]}})),
+        });
     }
     plan
 }
@@ -79,25 +86,30 @@ fn one(
         assigned => Ok(assigned.to_owned()),
     };
     let mut after = namespace.clone();
-    let condition = match assigned.and_then(|assigned| check(contract, name, assigned, objects)) {
-        Ok((assigned, false)) if *room == 0 => {
+    let checked = assigned.and_then(|assigned| Ok((check(namespace, &assigned, objects, terms)?, assigned)));
+    let condition = match checked {
+        Ok((Standing::Missing | Standing::Joinable(_), assigned)) if *room == 0 => {
             let most = terms.most_namespaces;
             let problem = format!(
-                "namespace {assigned} of the provider is not made: this contract has {most}, and may have no more \
+                "namespace {assigned} of the provider is not assigned: this contract has {most}, and may have no more \
                  (--max-namespaces-per-contract of the backend); delete objects in another namespace, or ask the provider"
             );
             Condition::fails(ASSIGNED, Severity::Error, "TooManyNamespaces", problem)
         }
-        Ok((assigned, there)) => {
-            if !there {
-                *room -= 1;
-                let serves = format!("{}/{name}", contract.namespace);
-                plan.writes.push(Write::Create(
-                    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": assigned,
-                    "annotations": {SERVICE_NAMESPACE_ANNOTATION: serves, MADE_FOR_ANNOTATION: serves}}}),
-                ));
-                return;
-            }
+        Ok((Standing::Missing, assigned)) => {
+            *room -= 1;
+            let serves = format!("{}/{name}", contract.namespace);
+            plan.writes
+                .push(Write::Create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": assigned,
+                "annotations": {SERVICE_NAMESPACE_ANNOTATION: serves, MADE_FOR_ANNOTATION: serves}}})));
+            return;
+        }
+        Ok((Standing::Joinable(joined), _)) => {
+            *room -= 1;
+            plan.writes.push(Write::Replace(joined));
+            return;
+        }
+        Ok((Standing::Ours, assigned)) => {
             after.status.namespace = assigned;
             Condition::holds(ASSIGNED)
         }
@@ -110,23 +122,54 @@ fn one(
     }
 }
 
-/// Whether a namespace may be assigned, and whether it is there.
+/// What a namespace of the provider is to one who may have it.
+enum Standing {
+    /// It is not there yet.
+    Missing,
+    /// It serves this contract.
+    Ours,
+    /// It serves another contract, which shares it: the Namespace with one more in it.
+    Joinable(Value),
+}
+
+/// Whether a namespace may be assigned, and what has to be done for it.
 fn check(
-    contract: &Contract,
-    name: &str,
-    assigned: String,
+    namespace: &ApiServiceNamespace,
+    assigned: &str,
     objects: &ContractObjects,
-) -> Result<(String, bool), String> {
-    match objects.found.get(&assigned) {
-        None => Ok((assigned, false)),
-        Some(facts) if !facts.is_for(&contract.namespace, name) => Err(format!(
-            "namespace {assigned} of the provider exists and serves somebody else; choose another name, or let its owner share it: \
-                 kubectl annotate namespace {assigned} {SERVICE_NAMESPACE_ANNOTATION}={}/{name}",
-            contract.namespace
-        )),
-        Some(facts) if facts.deleting => Err(format!("namespace {assigned} of the provider is still being deleted")),
-        Some(_) => Ok((assigned, true)),
+    terms: &Terms,
+) -> Result<Standing, String> {
+    let (contract, name) = (&objects.contract.namespace, &namespace.metadata.name);
+    let Some(facts) = objects.found.get(assigned) else { return Ok(Standing::Missing) };
+    if facts.is_for(contract, name) {
+        let deleting = || format!("namespace {assigned} of the provider is still being deleted");
+        return if facts.deleting { Err(deleting()) } else { Ok(Standing::Ours) };
     }
+    // Only isolation None gives two consumers the same one.
+    let is_others = assigned == name && !is_system_namespace(name) && facts.serves.is_some();
+    if !is_others || facts.serves_first(contract) {
+        return Err(format!(
+            "namespace {assigned} of the provider exists and serves somebody else; choose another name, or let its owner share it: \
+                 kubectl annotate namespace {assigned} {SERVICE_NAMESPACE_ANNOTATION}={contract}/{name}"
+        ));
+    }
+    if !terms.shared_namespaces {
+        return Err(format!(
+            "namespace {assigned} of the provider serves another consumer; choose another name, or ask the provider to run its backend with \
+                 --allow-shared-namespaces: then both work in it, and each can read what the other has there"
+        ));
+    }
+    // kube-bind notes down nowhere that it has made a namespace, but whom it has given it to.
+    if !facts.made && namespace.status.namespace != assigned {
+        return Err(format!(
+            "namespace {assigned} of the provider serves another consumer, and was not made for it; choose another name, or let its owner share it: \
+                 add {contract}/{name} to its annotation {SHARED_WITH_ANNOTATION}"
+        ));
+    }
+    if facts.deleting {
+        return Err(format!("namespace {assigned} of the provider is still being deleted"));
+    }
+    Ok(Standing::Joinable(sharing::joined(facts, contract, name)))
 }
 
 #[cfg(test)]
@@ -216,7 +259,8 @@ mod tests {
                 objects.found.get_mut("default").unwrap().deleting = true;
             }
             let said = refused(&decide(&objects, &terms(Isolation::None), now()));
-            assert!(said.contains("serves somebody else"), "{said}");
+            let other = annotation == Some("cluster-b/default");
+            assert!(said.contains(if other { "serves another consumer" } else { "serves somebody else" }), "{said}");
         }
     }
 
@@ -243,7 +287,78 @@ mod tests {
         }
         let plan = decide(&objects, &terms(Isolation::None), now());
         let [Write::Delete(first), Write::Delete(second)] = &plan.writes[..] else { panic!("{plan:?}") };
-        assert_eq!(first["metadata"], json!({"name": "a", "uid": "a"}));
+        assert_eq!(first["metadata"], json!({"name": "a", "uid": "a", "resourceVersion": null}));
         assert_eq!(second["metadata"]["name"], "cluster-a-left");
+    }
+
+    fn shared() -> Terms {
+        Terms { shared_namespaces: true, ..terms(Isolation::None) }
+    }
+
+    /// A contract that wants a namespace which serves another one.
+    fn second(made_for: Option<&str>) -> ContractObjects {
+        let mut objects = with("team");
+        let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "resourceVersion": "7",
+            "annotations": {SERVICE_NAMESPACE_ANNOTATION: "cluster-b/team"}}});
+        if let Some(made_for) = made_for {
+            namespace["metadata"]["annotations"][MADE_FOR_ANNOTATION] = json!(made_for);
+        }
+        objects.found.insert("team".to_owned(), NamespaceFacts::of(&namespace));
+        objects
+    }
+
+    #[test]
+    fn a_second_consumer_is_told_the_flag_that_lets_it_in_and_comes_in_with_it() {
+        let mut objects = second(Some("cluster-b/team"));
+        let said = refused(&decide(&objects, &terms(Isolation::None), now()));
+        assert!(said.contains("--allow-shared-namespaces"), "{said}");
+        let plan = decide(&objects, &shared(), now());
+        let [Write::Replace(namespace)] = &plan.writes[..] else { panic!("{plan:?}") };
+        assert_eq!(namespace["metadata"]["resourceVersion"], "7");
+        let facts = NamespaceFacts::of(namespace);
+        assert!(facts.serves_first("cluster-b") && facts.is_for("cluster-a", "team"));
+        objects.found.insert("team".to_owned(), facts);
+        for terms in [shared(), terms(Isolation::None)] {
+            let plan = decide(&objects, &terms, now());
+            let [Write::Status(object)] = &plan.writes[..] else { panic!("what is shared stays so: {plan:?}") };
+            assert_eq!(object["status"]["namespace"], "team");
+        }
+        let plan = decide(&objects, &Terms { most_namespaces: 1, ..shared() }, now());
+        assert!(matches!(&plan.writes[..], [Write::Status(_)]), "it is in already: {plan:?}");
+        let full = decide(&second(Some("cluster-b/team")), &Terms { most_namespaces: 0, ..shared() }, now());
+        assert!(refused(&full).contains("--max-namespaces-per-contract"));
+    }
+
+    #[test]
+    fn what_an_owner_lent_to_one_consumer_is_not_shared_but_what_kube_bind_has_assigned_is() {
+        let mut objects = second(None);
+        let said = refused(&decide(&objects, &shared(), now()));
+        assert!(said.contains("backend.kube-bind.io/shared-with"), "{said}");
+        objects.namespaces[0].status.namespace = "team".to_owned();
+        assert!(matches!(&decide(&objects, &shared(), now()).writes[..], [Write::Replace(_)]));
+        // Nor is what belongs to the cluster, whoever has assigned it.
+        let mut objects = with("kube-system");
+        objects.namespaces[0].status.namespace = "kube-system".to_owned();
+        let namespace = json!({"metadata": {"name": "kube-system", "annotations": {SERVICE_NAMESPACE_ANNOTATION: "cluster-b/kube-system"}}});
+        objects.found.insert("kube-system".to_owned(), NamespaceFacts::of(&namespace));
+        let plan = decide(&objects, &shared(), now());
+        assert!(!plan.writes.iter().any(|write| matches!(write, Write::Replace(_))), "{plan:?}");
+    }
+
+    #[test]
+    fn whoever_leaves_a_shared_namespace_leaves_it_to_the_others() {
+        let mut objects = second(Some("cluster-b/team"));
+        let [Write::Replace(namespace)] = &decide(&objects, &shared(), now()).writes[..] else { panic!() };
+        let facts = NamespaceFacts::of(namespace);
+        for (leaves, stays) in [("cluster-a", "cluster-b"), ("cluster-b", "cluster-a")] {
+            let plan = clean_up(leaves, &[], [&facts]);
+            let [Write::Replace(namespace)] = &plan.writes[..] else { panic!("{plan:?}") };
+            let facts = NamespaceFacts::of(namespace);
+            assert!(facts.serves_first(stays) && facts.shared.is_empty() && facts.made);
+            assert!(matches!(&clean_up(stays, &[], [&facts]).writes[..], [Write::Delete(_)]));
+        }
+        objects.found.insert("team".to_owned(), facts);
+        objects.namespaces.clear();
+        assert!(matches!(&decide(&objects, &shared(), now()).writes[..], [Write::Replace(_)]));
     }
 }

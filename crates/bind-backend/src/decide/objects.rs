@@ -6,7 +6,7 @@ use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
 use carrick_bind_api::identity::identity_of;
 use carrick_bind_api::names::{
     AUTHOR_ANNOTATION, CLUSTER_PRETTY_NAME_ANNOTATION, MADE_FOR_ANNOTATION, REQUESTED_FROM_ANNOTATION,
-    SERVICE_NAMESPACE_ANNOTATION,
+    SERVICE_NAMESPACE_ANNOTATION, SHARED_WITH_ANNOTATION,
 };
 use carrick_bind_api::v1alpha2::{
     ApiServiceExport, ApiServiceExportRequest, ApiServiceExportTemplate, ApiServiceNamespace, BoundSchema,
@@ -87,11 +87,15 @@ pub struct NamespaceFacts {
     pub uid: String,
     /// The contract namespace and the APIServiceNamespace that it serves.
     pub serves: Option<(String, String)>,
+    /// Those that share it, in the order in which they came.
+    pub shared: Vec<(String, String)>,
     /// Whether a backend has made it for that, so that it goes when nobody wants it any more. One that was there before, and that its owner
     /// shares by the same annotation, stays.
     pub made: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// The Namespace itself.
+    pub object: Value,
 }
 
 impl NamespaceFacts {
@@ -101,6 +105,8 @@ impl NamespaceFacts {
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
         let annotation = |name: &str| metadata["annotations"][name].as_str();
         let serves = annotation(SERVICE_NAMESPACE_ANNOTATION).and_then(|it| it.split_once('/'));
+        let shared = annotation(SHARED_WITH_ANNOTATION).unwrap_or_default().split(',');
+        let shared = shared.filter_map(|it| it.split_once('/'));
         let name = text("name");
         // kube-bind's own backend leaves no mark on what it makes, but makes only what is called like this.
         let is_called_so = serves.is_some_and(|(contract, wanted)| name == format!("{contract}-{wanted}"));
@@ -110,13 +116,25 @@ impl NamespaceFacts {
             name,
             uid: text("uid"),
             serves: serves.map(|(contract, name)| (contract.to_owned(), name.to_owned())),
+            shared: shared.map(|(contract, name)| (contract.to_owned(), name.to_owned())).collect(),
             deleting: metadata["deletionTimestamp"].is_string(),
+            object: namespace.clone(),
         }
     }
 
-    /// Whether it serves this APIServiceNamespace of this contract.
+    /// The contracts that may work in it, with the APIServiceNamespace of each.
+    pub fn users(&self) -> impl Iterator<Item = &(String, String)> {
+        self.serves.iter().chain(&self.shared)
+    }
+
+    /// Whether it serves this APIServiceNamespace of this contract, alone or among others.
     pub fn is_for(&self, contract: &str, name: &str) -> bool {
-        self.serves.as_ref().is_some_and(|(of, it)| of == contract && it == name)
+        self.users().any(|(of, it)| of == contract && it == name)
+    }
+
+    /// Whether this contract is the one that it serves, and not one that shares it.
+    pub fn serves_first(&self, contract: &str) -> bool {
+        self.serves.as_ref().is_some_and(|(of, _)| of == contract)
     }
 }
 

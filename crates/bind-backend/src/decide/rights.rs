@@ -7,17 +7,20 @@
 //! | cluster-scoped, isolation Prefixed or None | everything; the policy in [`cluster`](super::cluster) keeps consumers apart | |
 //! | claimed | nothing | everything |
 //!
+//! In a namespace that several contracts share, each has the same rights, and the policy lets each write only what is its own. Roles of the contract that
+//! the namespace serves are called as kube-bind calls them; those of the others have `<contract>:` in their names, which no name of an export has.
+//!
 //! ClusterRoles `kube-binder-resources-…` and `kube-binder-claims-…` only say what is exported, as kube-bind's do: nobody is bound to them, because
 //! whoever was would have the rights of all consumers.
 
 use std::collections::BTreeMap;
 
 use carrick_bind_api::carrick_kcp::apis::v1alpha1::ResourceScope;
-use carrick_bind_api::names::{AGGREGATE_LABEL, EXPORTS_ROLE, WITHDRAWAL_FINALIZER};
+use carrick_bind_api::names::{AGGREGATE_LABEL, BINDER, EXPORTS_ROLE, WITHDRAWAL_FINALIZER};
 use carrick_bind_api::v1alpha2::{ApiServiceExport, InformerScope, Isolation};
 use serde_json::{Value, json};
 
-use super::objects::ContractObjects;
+use super::objects::{ContractObjects, NamespaceFacts};
 use super::plan::{Plan, Write, is_deleting};
 use super::terms::Terms;
 
@@ -36,19 +39,37 @@ pub fn key(object: &Value) -> RoleKey {
     (text(&object["kind"]), text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
 }
 
+/// Whether a role in a service namespace is one for this contract to look after: its own, or, if it is the one that the namespace serves, one that a
+/// contract has left which shares it no more.
+pub fn concerns(role: &str, facts: &NamespaceFacts, contract: &str) -> bool {
+    let serves = facts.serves_first(contract);
+    match sharer(role) {
+        None => serves,
+        Some(of) => of == contract || (serves && !facts.shared.iter().any(|(it, _)| it == of)),
+    }
+}
+
+/// The contract in the name of a role that is for one that shares a namespace.
+fn sharer(role: &str) -> Option<&str> {
+    let rest = ["claims", "resources"].iter().find_map(|part| role.strip_prefix(&format!("{BINDER}-{part}-")))?;
+    rest.split_once(':').map(|(contract, _)| contract)
+}
+
 /// The roles and bindings that a contract needs.
 ///
-/// As long as the policy does not stand that keeps consumers apart, nobody may write in a whole cluster.
+/// As long as the policy does not stand that keeps consumers apart, nobody may write in a whole cluster, or in a namespace of another one.
 pub fn wanted(objects: &ContractObjects, terms: &Terms, policy_stands: bool) -> Vec<Value> {
     let contract = &objects.contract;
     let mut all = Vec::new();
     let (mut cluster_wide, mut writes) = (Vec::new(), false);
-    let spaces: Vec<&str> = objects.service_namespaces().iter().map(|facts| facts.name.as_str()).collect();
+    let spaces = objects.service_namespaces().into_iter();
+    let spaces = spaces.map(|facts| (facts.name.as_str(), facts.serves_first(&contract.namespace)));
+    let spaces: Vec<(&str, bool)> = spaces.filter(|(_, first)| *first || policy_stands).collect();
     for export in objects.exports.iter().filter(|export| is_served(export)) {
         let parts = ExportRights::of(export, objects, terms);
         let name = &export.metadata.name;
         for (part, rules) in [("resources", &parts.resources), ("claims", &parts.claims)] {
-            let name = format!("kube-binder-{part}-{}-{name}", contract.namespace);
+            let name = format!("{BINDER}-{part}-{}-{name}", contract.namespace);
             let mut role = cluster_role(&name, rules, &contract.owner());
             role["metadata"]["labels"][AGGREGATE_LABEL] = json!("true");
             all.push(role);
@@ -56,10 +77,11 @@ pub fn wanted(objects: &ContractObjects, terms: &Terms, policy_stands: bool) -> 
         for (part, rules, namespaces) in [
             ("claims", &parts.claims, spaces.clone()),
             ("resources", &parts.in_service_namespaces, spaces.clone()),
-            ("resources", &parts.in_contract, vec![contract.namespace.as_str()]),
+            ("resources", &parts.in_contract, vec![(contract.namespace.as_str(), true)]),
         ] {
-            for namespace in namespaces {
-                all.extend(role_in(namespace, &format!("kube-binder-{part}-{name}"), rules, &contract.subject()));
+            for (namespace, first) in namespaces {
+                let of = if first { String::new() } else { format!("{}:", contract.namespace) };
+                all.extend(role_in(namespace, &format!("{BINDER}-{part}-{of}{name}"), rules, &contract.subject()));
             }
         }
         cluster_wide.extend(parts.cluster_wide);
@@ -93,7 +115,8 @@ pub fn decide(
     for (at, role) in existing {
         let ours = role["metadata"]["labels"][MANAGED_LABEL.0] == MANAGED_LABEL.1;
         // What was given when the policy stood is not taken back because nobody has looked at the policy yet.
-        let waits = !policy_stands && at.2 == format!("{EXPORTS_ROLE}-{}", objects.contract.namespace);
+        let own = || at.2 == format!("{EXPORTS_ROLE}-{}", objects.contract.namespace) || sharer(&at.2).is_some();
+        let waits = !policy_stands && own();
         if ours && !waits && !names.contains(at) && !is_deleting(role) {
             plan.writes.push(Write::Delete(role.clone()));
         }

@@ -18,6 +18,8 @@ pub struct Terms {
     /// Whether consumers may read claimed kinds in all namespaces, if they may watch the whole cluster: kube-bind's own konnector wants that, and
     /// a consumer that may read all Secrets can read the credentials of all others.
     pub cluster_wide_claims: bool,
+    /// Whether several contracts may have one namespace, if isolation None gives them the same: each can read there what the others have.
+    pub shared_namespaces: bool,
     /// Who may log in.
     pub logins: Logins,
     /// The workspace that the cluster is, in kcp.
@@ -73,6 +75,7 @@ impl Terms {
             isolation,
             address: Address { server: "https://provider.example:6443".to_owned(), ..Address::default() },
             cluster_wide_claims: false,
+            shared_namespaces: false,
             logins: Logins::default(),
             workspace: None,
             most_namespaces: MOST_NAMESPACES,

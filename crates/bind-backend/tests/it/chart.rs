@@ -141,6 +141,7 @@ async fn its_rights_are_enough_for_a_whole_contract() {
             isolation: isolation.clone(),
             address: Address { server: server.url().to_owned(), ..Address::default() },
             cluster_wide_claims: false,
+            shared_namespaces: false,
             logins: Logins { groups: everybody.clone(), users: Vec::new() },
             workspace: None,
             most_namespaces: carrick_bind_backend::decide::terms::MOST_NAMESPACES,

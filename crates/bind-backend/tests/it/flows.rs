@@ -9,4 +9,5 @@ mod kills;
 mod portal;
 mod portal_fields;
 mod replicas;
+mod sharing;
 mod withdrawal;

@@ -119,6 +119,7 @@ impl World {
                 server_name: None,
             },
             cluster_wide_claims: false,
+            shared_namespaces: false,
             logins: Logins::default(),
             workspace: None,
             most_namespaces: carrick_bind_backend::decide::terms::MOST_NAMESPACES,

@@ -173,6 +173,7 @@ pub fn backend_config(plane: &Plane, server: Server, scope: InformerScope, isola
                 server_name: None,
             },
             cluster_wide_claims: false,
+            shared_namespaces: false,
             logins: Logins::default(),
             workspace: None,
             most_namespaces: carrick_bind_backend::decide::terms::MOST_NAMESPACES,

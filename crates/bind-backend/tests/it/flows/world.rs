@@ -148,6 +148,14 @@ impl Provider {
         provider
     }
 
+    /// The same, where consumers may have one namespace together.
+    pub async fn sharing(scope: InformerScope) -> Self {
+        let mut provider = Self::without_backend(scope, Isolation::None).await;
+        provider.config.terms.shared_namespaces = true;
+        provider.start_backend();
+        provider
+    }
+
     pub async fn without_backend(informer_scope: InformerScope, isolation: Isolation) -> Self {
         let cluster = Cluster::start().await;
         for crd in crds::provider() {
@@ -162,6 +170,7 @@ impl Provider {
             isolation,
             address: Address { server: cluster.plane.url().to_owned(), ..Address::default() },
             cluster_wide_claims: false,
+            shared_namespaces: false,
             logins: Logins { groups: vec!["cowhands".to_owned()], users: Vec::new() },
             workspace: None,
             most_namespaces: carrick_bind_backend::decide::terms::MOST_NAMESPACES,

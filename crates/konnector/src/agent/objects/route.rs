@@ -249,7 +249,10 @@ impl Hub {
         if assigned_before == &**assigned {
             return;
         }
-        let moved = |namespace: &str| assigned_before.assigned_to(namespace) != assigned.assigned_to(namespace);
+        let moved = |namespace: &str| {
+            assigned_before.assigned_to(namespace) != assigned.assigned_to(namespace)
+                || assigned_before.refused(namespace) != assigned.refused(namespace)
+        };
         let is_moved = |key: &ObjectKey| key.namespace.as_deref().is_some_and(moved);
         layout.apis.values().for_each(|api| self.look_at_api(api, assigned, is_moved));
         layout.claimed.values().for_each(|kind| self.look_at_claimed(kind, assigned, is_moved));

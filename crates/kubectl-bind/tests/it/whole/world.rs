@@ -94,6 +94,7 @@ async fn backend(server: Server, stop: &CancellationToken) -> String {
         isolation: Isolation::Prefixed,
         address: Address { server: server.url().to_owned(), ..Address::default() },
         cluster_wide_claims: false,
+        shared_namespaces: false,
         logins: Logins { groups: everybody.clone(), users: Vec::new() },
         workspace: None,
         most_namespaces: carrick_bind_backend::decide::terms::MOST_NAMESPACES,

@@ -13,8 +13,8 @@ const HEIGHT: usize = 19;
 const MARGIN: usize = 16;
 /// How long it plays, whatever the program took.
 const LENGTH: Duration = Duration::from_secs(14);
-/// What lies between two lines at least.
-const GAP: Duration = Duration::from_millis(60);
+/// How much of that goes by the clock; the rest is the same for each line, so that what came at once can be read.
+const BY_CLOCK: f64 = 0.3;
 
 const STYLE: &str = "\
 text{font-family:ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:14px;fill:#d5dbe3}\
@@ -51,15 +51,15 @@ pub fn draw(command: &str, lines: &[Line], columns: usize) -> String {
     out + "</g></svg>\n</svg>\n"
 }
 
-/// When each line appears: in proportion to when it did, but never all at once.
+/// When each line appears.
 fn times(real: &[Duration]) -> Vec<Duration> {
-    let total = real.last().copied().unwrap_or_default().max(Duration::from_millis(1));
-    let mut last = Duration::ZERO;
-    let one = |at: &Duration| {
-        last = LENGTH.mul_f64(at.as_secs_f64() / total.as_secs_f64()).max(last + GAP);
-        last
+    let total = real.last().copied().unwrap_or_default().max(Duration::from_millis(1)).as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a few dozen lines")]
+    let share = |index: usize| (index + 1) as f64 / real.len() as f64;
+    let one = |(index, at): (usize, &Duration)| {
+        LENGTH.mul_f64(BY_CLOCK * at.as_secs_f64() / total + (1.0 - BY_CLOCK) * share(index))
     };
-    real.iter().map(one).collect()
+    real.iter().enumerate().map(one).collect()
 }
 
 /// Moves all lines up by one whenever another one does not fit. Whoever wants no motion sees the end.
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn lines_keep_their_order_and_their_distance() {
-        let seconds = Duration::from_secs;
-        let times = times(&[seconds(0), seconds(0), seconds(1), seconds(2)]);
-        assert_eq!(times[..2], [GAP, GAP * 2]);
-        assert_eq!(times[2..], [LENGTH / 2, LENGTH]);
+        let times = times(&[0, 0, 1, 2].map(Duration::from_secs));
+        assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
+        assert!(times[2] - times[1] > times[1] - times[0], "{times:?}");
+        assert_eq!(times[3], LENGTH);
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn only_what_does_not_fit_scrolls() {
-        let at = |count: u32| (1..=count).map(|n| GAP * n).collect::<Vec<_>>();
+        let at = |count: u32| (1..=count).map(|n| Duration::from_secs(1) * n).collect::<Vec<_>>();
         let rows = u32::try_from(ROWS).unwrap();
         assert!(!scrolling(&at(rows)).contains("translateY"));
         assert!(scrolling(&at(rows + 2)).contains("100.00%{transform:translateY(-38px)}"));

@@ -18,6 +18,8 @@ mod asked;
 mod config;
 mod error;
 mod front;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod jose;
 mod keys;
 mod login;

@@ -6,6 +6,9 @@ use serde::Deserialize;
 
 use crate::wording;
 
+/// The longest time for which a server is left alone. It may ask for any, and some have no end.
+const LONGEST_WISH: Duration = Duration::from_mins(5);
+
 /// Why a request had no good answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -58,7 +61,7 @@ pub struct Status {
     pub message: String,
     /// More about the object and the fields concerned.
     pub details: Option<Box<StatusDetails>>,
-    /// How long the server wants to be left alone.
+    /// How long the server wants to be left alone; five minutes at most.
     pub retry_after: Option<Duration>,
     /// Method and URL of the request; empty if it is not known.
     pub request: String,
@@ -114,6 +117,7 @@ impl Status {
                 let text = String::from_utf8_lossy(&body[..body.len().min(300)]);
                 let line = text.lines().next().unwrap_or_default().trim();
                 let message = if line.is_empty() { request.to_owned() } else { format!("{request}: {line}") };
+                let retry_after = retry_after.map(bounded);
                 Self { code, message, retry_after, request: request.to_owned(), ..Self::default() }
             }
         }
@@ -152,6 +156,10 @@ struct WireDetails {
     rest: StatusDetails,
 }
 
+fn bounded(wish: Duration) -> Duration {
+    wish.min(LONGEST_WISH)
+}
+
 impl Wire {
     fn into_status(self, header: Option<Duration>) -> Status {
         let seconds = self.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -160,7 +168,7 @@ impl Wire {
             reason: self.reason,
             message: self.message,
             details: self.details.map(|details| Box::new(details.rest)),
-            retry_after: header.or((seconds > 0).then(|| Duration::from_secs(seconds))),
+            retry_after: header.or((seconds > 0).then(|| Duration::from_secs(seconds))).map(bounded),
             request: String::new(),
         }
     }
@@ -372,6 +380,21 @@ mod tests {
         assert_eq!(status.to_string(), "slow down (429 TooManyRequests)");
         let details = status.details.as_ref().unwrap();
         assert_eq!((details.name.as_str(), details.causes[0].field.as_str()), ("a", "f"));
+    }
+
+    #[test]
+    fn no_server_is_left_alone_for_ever() {
+        let wish = |seconds: u64| {
+            let body = format!(r#"{{"kind":"Status","code":429,"details":{{"retryAfterSeconds":{seconds}}}}}"#);
+            let header = Some(Duration::from_secs(seconds));
+            let in_event = Status::from_event(&body).unwrap().retry_after;
+            assert_eq!(in_event, Status::parse(429, header, "GET /x", body.as_bytes()).retry_after);
+            assert_eq!(in_event, Status::parse(429, header, "GET /x", b"slow down").retry_after);
+            in_event.unwrap()
+        };
+        assert_eq!(wish(77), Duration::from_secs(77));
+        assert_eq!((wish(86_400), wish(u64::MAX)), (LONGEST_WISH, LONGEST_WISH));
+        assert!(std::time::Instant::now().checked_add(wish(u64::MAX)).is_some(), "there is a time to wait for");
     }
 
     #[test]

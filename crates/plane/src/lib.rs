@@ -14,7 +14,7 @@
 //!   patch/                           how objects change; what they look like: carrick-schema
 //!   conversion, webhook/             other versions of an object; webhooks are called here
 //!   store/                           objects, one revision counter, watch
-//!   config, release, error, caller, request, status, protobuf, files, go, time: what everybody needs
+//!   config, release, error, caller, request, status, protobuf, files, go, time, depth: what everybody needs
 //! ```
 //!
 //! Imports point down, and no two files import each other.
@@ -62,10 +62,13 @@ mod config;
 mod controllers;
 mod conversion;
 mod definition;
+mod depth;
 mod error;
 mod extension;
 pub mod faults;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod go;
 mod http;
 mod kcp;

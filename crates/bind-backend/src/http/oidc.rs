@@ -3,6 +3,8 @@
 mod ask;
 mod embedded;
 mod external;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod id_token;
 mod jwk;
 

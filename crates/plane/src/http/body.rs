@@ -9,12 +9,9 @@ use hyper::body::Incoming;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::depth::{MAX_DEPTH, deepest};
 use crate::protobuf::{self, ReadError};
 use crate::status::Status;
-
-/// How deep objects may nest. Go accepts 10 000 levels; here this many fit on the stack of a thread, if it is as large as
-/// [`carrick_json::STACK`].
-const MAX_DEPTH: usize = 1_500;
 
 /// The body of a request, or why it could not be read.
 pub(super) type BodyResult = Result<Bytes, Status>;
@@ -170,13 +167,6 @@ pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value
     let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(told)?;
     reader.end().map_err(told)?;
     Ok(value)
-}
-
-/// How deep a body may nest on this thread. The embedding program chooses the stack size of its threads, and no request may exhaust it.
-fn deepest() -> usize {
-    /// Stack needed per level for walking through an object, without optimisation and with room to spare.
-    const LEVEL: usize = 4 << 10;
-    stacker::remaining_stack().map_or(128, |left| left / LEVEL).min(MAX_DEPTH)
 }
 
 /// Builds a value like `serde_json` does, and records duplicate keys.

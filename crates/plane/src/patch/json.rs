@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::depth::{self, deepest};
 use crate::go::json_type;
 use crate::status::Status;
 
@@ -57,11 +58,25 @@ impl JsonPatcher {
         if let json_patch::PatchOperation::Copy(copy) = &operation {
             self.copied += copy.from.resolve(object).map_or(0, |value| value.to_string().len());
         }
-        if self.copied > COPIED {
+        if self.copied > COPIED || levels(&operation, object) > deepest() {
             return Err(unapplicable());
         }
         json_patch::patch(object, &[operation]).map_err(|_| unapplicable())
     }
+}
+
+/// How deep an object nests at the place that an operation writes to. Few operations could make it deeper than any stack, and whoever
+/// walks through it later has no way to refuse it.
+fn levels(operation: &json_patch::PatchOperation, object: &Value) -> usize {
+    use json_patch::PatchOperation as Operation;
+    let (path, value) = match operation {
+        Operation::Add(add) => (&add.path, Some(&add.value)),
+        Operation::Replace(replace) => (&replace.path, Some(&replace.value)),
+        Operation::Copy(copy) => (&copy.path, copy.from.resolve(object).ok()),
+        Operation::Move(moved) => (&moved.path, moved.from.resolve(object).ok()),
+        Operation::Remove(_) | Operation::Test(_) => return 0,
+    };
+    path.count() + value.map_or(0, depth::of)
 }
 
 /// Whether it is a test for null at a key that its object does not have. Kubernetes accepts such a test, the crate does not; clients add
@@ -95,4 +110,46 @@ fn unapplicable() -> Status {
     let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
     status.details = serde_json::json!({});
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::depth::MAX_DEPTH;
+
+    fn tested(test: impl FnOnce() + Send + 'static) {
+        std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(test).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn copies_of_copies_do_not_nest_deeper_than_any_body_may() {
+        tested(|| {
+            let (mut path, mut operations) = (String::from("/a"), Vec::new());
+            for _ in 0..17 {
+                operations.push(json!({"op": "copy", "from": "", "path": path}));
+                path = format!("{path}{path}");
+            }
+            let mut object = json!({});
+            assert_eq!(apply(&mut object, &operations.into()).unwrap_err().code, 422);
+        });
+    }
+
+    #[test]
+    fn nothing_is_added_or_moved_deeper_than_any_body_may_nest() {
+        tested(|| {
+            let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }));
+            let half = MAX_DEPTH / 2;
+            let below = "/a".repeat(half);
+            let add = |levels: usize| json!([{"op": "add", "path": below, "value": nested(levels)}]);
+            for (levels, fits) in [(1, true), (half - 1, true), (half + 1, false), (MAX_DEPTH - 1, false)] {
+                let mut object = nested(half);
+                assert_eq!(apply(&mut object, &add(levels)).is_ok(), fits, "{levels}");
+            }
+            let mut object = json!({"a": nested(half - 1), "b": nested(half + 10)});
+            let moved = json!([{"op": "move", "from": "/b", "path": format!("{}/b", "/a".repeat(half - 1))}]);
+            assert_eq!(apply(&mut object, &moved).unwrap_err().code, 422);
+        });
+    }
 }

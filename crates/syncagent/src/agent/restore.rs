@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrick_process::printable::one_line;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -219,7 +220,7 @@ impl fmt::Display for Restored {
             writeln!(f, "All that are held go on as they are in kcp with: carrick restore accept --all")?;
         }
         if let Some(problem) = &self.incomplete {
-            writeln!(f, "Incomplete: {problem}")?;
+            writeln!(f, "Incomplete: {}", one_line(problem))?;
         }
         Ok(())
     }
@@ -227,12 +228,14 @@ impl fmt::Display for Restored {
 
 impl fmt::Display for RestoredOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Consumers have written much of it: none of that is a line of its own.
+        let mut line = |text: String| writeln!(f, "{}", one_line(&text));
         let place = self.workspace.as_deref().unwrap_or(&self.cluster);
-        writeln!(f, "{place} {} {}: {}", self.resource, self.object, self.finding.words())?;
-        writeln!(f, "  kcp:             {}", self.in_kcp.as_deref().unwrap_or("nothing"))?;
-        writeln!(f, "  service cluster: {}", self.on_service.as_deref().unwrap_or("nothing"))?;
-        self.differences.iter().try_for_each(|difference| writeln!(f, "    {difference}"))?;
-        writeln!(f, "  {}: {}", self.finding.advice(), self.command)
+        line(format!("{place} {} {}: {}", self.resource, self.object, self.finding.words()))?;
+        line(format!("  kcp:             {}", self.in_kcp.as_deref().unwrap_or("nothing")))?;
+        line(format!("  service cluster: {}", self.on_service.as_deref().unwrap_or("nothing")))?;
+        self.differences.iter().try_for_each(|difference| line(format!("    {difference}")))?;
+        line(format!("  {}: {}", self.finding.advice(), self.command))
     }
 }
 
@@ -272,6 +275,18 @@ mod tests {
         ] {
             assert_eq!(chosen.is_meant(&one), meant, "{chosen:?}");
         }
+    }
+
+    #[test]
+    fn nothing_that_consumers_have_written_forges_a_line() {
+        let forged = "x\n  all is \u{1b}[32mwell\u{1b}[2J";
+        let mut one = order(Some(forged), forged, Finding::Older);
+        (one.in_kcp, one.on_service) = (Some(forged.into()), Some(forged.into()));
+        (one.differences, one.command) = (vec![forged.into()], forged.into());
+        let text = one.to_string();
+        assert!(text.lines().count() == 5 && !text.contains('\u{1b}'), "{text:?}");
+        let all = Restored { agent: "a".into(), orders: vec![one], incomplete: Some(forged.into()) }.to_string();
+        assert!(!all.contains('\u{1b}') && !all.lines().any(|line| line.starts_with("  all is")), "{all:?}");
     }
 
     #[test]

@@ -72,6 +72,11 @@ pub(super) fn check(keys: &JwkSet, token: &str, expected: &Expected<'_>) -> Resu
         Checked::Forged => return Err(IdTokenError::Forged),
         Checked::UnknownKey => return Err(IdTokenError::UnknownKey),
     }
+    believed(&parts, expected)
+}
+
+/// Who a token is about, after its signature was checked.
+pub(super) fn believed(parts: &Parts<'_>, expected: &Expected<'_>) -> Result<Identity, IdTokenError> {
     let content: Content = parts.content().ok_or(IdTokenError::Malformed)?;
     if content.iss != expected.issuer {
         return Err(IdTokenError::Issuer);
@@ -79,7 +84,8 @@ pub(super) fn check(keys: &JwkSet, token: &str, expected: &Expected<'_>) -> Resu
     if !is_audience(&content, expected.audience) {
         return Err(IdTokenError::Audience);
     }
-    if content.exp + LEEWAY <= expected.now || content.nbf.is_some_and(|nbf| nbf > expected.now + LEEWAY) {
+    if content.exp.saturating_add(LEEWAY) <= expected.now || content.nbf.is_some_and(|nbf| nbf > expected.now + LEEWAY)
+    {
         return Err(IdTokenError::Time);
     }
     if content.nonce.as_deref() != Some(expected.nonce) {
@@ -108,5 +114,62 @@ fn is_audience(content: &Content, audience: &str) -> bool {
             among && (all.len() == 1 || content.azp.as_deref() == Some(audience))
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::http::jose::{joined, unsigned};
+
+    const EXPECTED: Expected<'static> = Expected { issuer: "i", audience: "a", nonce: "n", now: 1_000 };
+
+    fn told(changes: &Value) -> Result<Identity, IdTokenError> {
+        let mut content = json!({"iss": "i", "sub": "ann", "aud": "a", "exp": 2_000, "nonce": "n", "groups": ["g"]});
+        for (key, value) in changes.as_object().unwrap() {
+            content[key] = value.clone();
+        }
+        let token = joined(&unsigned(&json!({"alg": "RS256"}), &content).unwrap(), b"");
+        believed(&Parts::of(&token).unwrap(), &EXPECTED)
+    }
+
+    #[test]
+    fn any_time_that_an_issuer_may_write_is_compared() {
+        use IdTokenError::Time;
+        for (changes, wanted) in [
+            (json!({}), None),
+            (json!({"exp": 941}), None),
+            (json!({"exp": 940}), Some(Time)),
+            (json!({"exp": i64::MAX}), None),
+            (json!({"exp": i64::MIN}), Some(Time)),
+            (json!({"nbf": 1_060}), None),
+            (json!({"nbf": 1_061}), Some(Time)),
+            (json!({"nbf": i64::MAX}), Some(Time)),
+            (json!({"nbf": i64::MIN}), None),
+            (json!({"exp": u64::MAX}), Some(IdTokenError::Malformed)),
+        ] {
+            assert_eq!(told(&changes).err(), wanted, "{changes}");
+        }
+    }
+
+    #[test]
+    fn a_token_for_somebody_else_or_of_the_system_is_refused() {
+        for (changes, wanted) in [
+            (json!({"iss": "other"}), Some(IdTokenError::Issuer)),
+            (json!({"aud": "other"}), Some(IdTokenError::Audience)),
+            (json!({"aud": ["a", "other"]}), Some(IdTokenError::Audience)),
+            (json!({"aud": ["a", "other"], "azp": "a"}), None),
+            (json!({"aud": 1}), Some(IdTokenError::Audience)),
+            (json!({"nonce": "other"}), Some(IdTokenError::Nonce)),
+            (json!({"nonce": null}), Some(IdTokenError::Nonce)),
+            (json!({"sub": ""}), Some(IdTokenError::Subject)),
+            (json!({"sub": "system:admin"}), Some(IdTokenError::Subject)),
+        ] {
+            assert_eq!(told(&changes).err(), wanted, "{changes}");
+        }
+        let groups = told(&json!({"groups": ["g", "system:masters", "", 1]})).unwrap().groups;
+        assert_eq!(groups, ["g"]);
     }
 }

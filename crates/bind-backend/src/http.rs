@@ -6,6 +6,7 @@
 //!              keys of a Secret                                   └▶ pages ──▶ Provider
 //!
 //!   login: browser ──▶ /api/authorize ──state (encrypted)──▶ issuer ──code, state──▶ /api/callback ──▶ token or cookie
+//!   code: what a command line gets, encrypted for a URL ──▶ command line ──▶ /api/exchange ──▶ token or kubeconfig
 //!   session: token (signed) or cookie (encrypted) ──▶ who, which cluster, until when ──▶ may they bind?
 //! ```
 //!
@@ -15,6 +16,7 @@ mod answer;
 mod api;
 mod apply;
 mod asked;
+mod code;
 mod config;
 mod error;
 mod front;

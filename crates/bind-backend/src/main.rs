@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use carrick_bind_backend::options::{Command, Options, Roles};
 use carrick_bind_backend::{agent, backend, decide};
+use carrick_process::printable::printable;
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // Servers have written much of it.
+            eprintln!("error: {}", printable(&error.to_string()));
             ExitCode::FAILURE
         }
     }

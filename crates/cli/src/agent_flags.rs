@@ -15,6 +15,7 @@ use clap::Parser;
 
 use crate::doctor::facts::FixLogin;
 use crate::kubeconfig::Temporary;
+use crate::ui::print_error;
 
 /// Identifies an agent by the flags it is started with.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -149,7 +150,7 @@ impl AgentFlags {
         let kubeconfig =
             if self.kubeconfig.is_empty() { String::new() } else { format!("--kubeconfig {} ", self.kubeconfig) };
         // Standard output is for the answer.
-        eprintln!("# {kubeconfig}--from-deployment {chosen}");
+        print_error(&format!("# {kubeconfig}--from-deployment {chosen}\n"));
         Ok(chosen)
     }
 
@@ -189,7 +190,7 @@ fn choose(agents: &[deployment::Agent]) -> anyhow::Result<String> {
     if !std::io::stdin().is_terminal() {
         anyhow::bail!("there are several agents; say which one is meant, with --from-deployment:\n{lines}");
     }
-    eprint!("There are several agents:\n{lines}\nWhich one? ");
+    print_error(&format!("There are several agents:\n{lines}\nWhich one? "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));

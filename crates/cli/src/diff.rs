@@ -5,6 +5,7 @@ mod documents;
 use std::process::ExitCode;
 
 use carrick_evolution::{Class, Definition, Report, Trial, diff};
+use carrick_process::printable::one_line;
 use carrick_syncagent::evolve::Evolution;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -144,16 +145,21 @@ fn exit_code(compared: &[Compared]) -> ExitCode {
 pub fn text(compared: &[Compared]) -> String {
     let parts = compared.iter().map(|one| {
         let head = if compared.len() > 1 { format!("{}\n", one.about) } else { String::new() };
-        let tail = one.trial.as_ref().map(|trial| format!("{}\n", trial.sentence(usize::MAX)));
+        let tail = one.trial.as_ref().map(|trial| format!("{}\n", tried(trial)));
         format!("{head}{}{}", one.report.text(), tail.unwrap_or_default())
     });
     parts.collect::<Vec<_>>().join("\n")
 }
 
+/// What became of consumers' objects, in one line whatever they have written into them.
+fn tried(trial: &Trial) -> String {
+    one_line(&trial.sentence(usize::MAX)).into_owned()
+}
+
 fn markdown(compared: &[Compared]) -> String {
     let parts = compared.iter().map(|one| {
         let head = if compared.len() > 1 { format!("### {}\n\n", one.about) } else { String::new() };
-        let tail = one.trial.as_ref().map(|trial| format!("\n{}\n", trial.sentence(usize::MAX)));
+        let tail = one.trial.as_ref().map(|trial| format!("\n{}\n", tried(trial)));
         format!("{head}{}{}", one.report.markdown(), tail.unwrap_or_default())
     });
     parts.collect::<Vec<_>>().join("\n")
@@ -182,4 +188,24 @@ pub fn value(compared: &[Compared]) -> anyhow::Result<Value> {
         all["live"] = json!(trials);
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_evolution::Harmed;
+
+    use super::*;
+
+    #[test]
+    fn objects_of_consumers_forge_no_line() {
+        let forged = || "x\n\u{1b}[32mcompatible\u{1b}[2J".to_owned();
+        let harmed = Harmed { place: forged(), object: forged(), reason: forged() };
+        let trial = Trial { objects: 1, harmed: vec![harmed] };
+        let compared = [Compared { about: "a".to_owned(), report: Vec::new().into(), trial: Some(trial) }];
+        let nothing = [Compared { about: "a".to_owned(), report: Vec::new().into(), trial: None }];
+        for (shown, without) in [(text(&compared), text(&nothing)), (markdown(&compared), markdown(&nothing))] {
+            let tail = shown.strip_prefix(&without).unwrap().trim();
+            assert!(tail.lines().count() == 1 && !tail.contains('\u{1b}'), "{shown:?}");
+        }
+    }
 }

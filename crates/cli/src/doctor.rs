@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::agent_flags::AgentFlags;
 use crate::logs;
-use crate::ui::{Output, colours, print, print_json, telling, waiting};
+use crate::ui::{Output, colours, print, print_error, print_json, telling, waiting};
 use checks::Severity;
 use clap::ValueEnum;
 use facts::Facts;
@@ -136,7 +136,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 
 /// 1 would mean that the agent works.
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    print_error(&format!("error: {error:#}\n"));
     ExitCode::from(2)
 }
 
@@ -168,7 +168,7 @@ async fn watch(args: &Args) -> anyhow::Result<ExitCode> {
             Err(error) => {
                 let now = vec![format!("{error:#}")];
                 if last.as_ref() != Some(&now) {
-                    eprintln!("error: {error:#}");
+                    print_error(&format!("error: {error:#}\n"));
                 }
                 now
             }

@@ -67,6 +67,7 @@ impl RunningAgent {
             metrics_address: None,
             health_address: None,
             dashboard_address: Some(dashboard.clone()),
+            dashboard_audience: None,
             conversion: None,
             renew_token: None,
             exit_on_startup_error: true,

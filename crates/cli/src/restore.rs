@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use carrick_process::printable::one_line;
 use carrick_syncagent::agent::restore::{Accepted, Chosen, Look, Restored, accept, status};
 use clap::Subcommand;
 
@@ -170,10 +171,10 @@ fn text(accepted: &Accepted) -> String {
     };
     let mut text = format!("{orders}, as soon as an agent runs.\n");
     for failed in &accepted.failed {
-        let _ = writeln!(text, "not let go: {failed}");
+        let _ = writeln!(text, "not let go: {}", one_line(failed));
     }
     if let Some(problem) = &accepted.incomplete {
-        let _ = writeln!(text, "Incomplete: {problem}");
+        let _ = writeln!(text, "Incomplete: {}", one_line(problem));
     }
     text
 }
@@ -181,6 +182,14 @@ fn text(accepted: &Accepted) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_or_problem_forges_a_line() {
+        let forged = "c|default/x: \u{1b}[2J\n3 orders go on";
+        let accepted = Accepted { let_go: 1, failed: vec![forged.into()], incomplete: Some(forged.into()) };
+        let text = text(&accepted);
+        assert!(text.lines().count() == 3 && !text.contains('\u{1b}'), "{text:?}");
+    }
 
     #[test]
     fn what_was_not_let_go_is_named() {

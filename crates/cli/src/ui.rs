@@ -178,7 +178,7 @@ impl Ui {
                 return Ok(done.value);
             }
             Ok(Err(error)) => printable::one_line(&format!("{error:#}")).into_owned(),
-            Err(_) => format!("{} (waited {} s)", seen.text(), step.limit.as_secs_f64()),
+            Err(_) => format!("{} (waited {} s)", printable::one_line(&seen.text()), step.limit.as_secs_f64()),
         };
         let mark = style("✗").red().bold().force_styling(self.colour);
         self.line(format_args!("  {mark} {time:>6} ms  {}", step.doing));
@@ -223,7 +223,7 @@ pub fn confirmed(question: &str) -> anyhow::Result<bool> {
 /// Asks on standard error for a word that nobody types by accident; an error if nobody can answer.
 pub fn typed(word: &str, why: &str) -> anyhow::Result<bool> {
     anyhow::ensure!(std::io::stdin().is_terminal(), "nobody can be asked here");
-    eprint!("{why}\nType {word} to go on: ");
+    print_error(&format!("{why}\nType {word} to go on: "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(answer.trim() == word)

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use carrick_process::printable::one_line;
 use carrick_syncagent::withdraw::{Offer, Usage, Withdrawer};
 use jiff::{SignedDuration, Timestamp};
 
@@ -97,7 +98,7 @@ fn text(offer: &Offer) -> String {
     let workspaces = if users == 1 { "workspace" } else { "workspaces" };
     let objects = if offer.objects() == 1 { "object" } else { "objects" };
     let head = format!("{}: {} {objects} in {users} {workspaces}\n", offer.resource, offer.objects());
-    let lines = offer.workspaces.iter().map(|usage| format!("  {}\n", line(usage)));
+    let lines = offer.workspaces.iter().map(|usage| format!("  {}\n", one_line(&line(usage))));
     head + &lines.collect::<String>()
 }
 
@@ -159,6 +160,23 @@ mod tests {
         for text in ["", "d", "3", "1.5h", "-1d", "1y", "99999999999999999999d", "999999999d"] {
             assert!(duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn no_name_forges_a_line() {
+        let forged = || "x\n  root:b: \u{1b}[32mnot bound; no object".to_owned();
+        let usage =
+            Usage { cluster: forged(), workspace: None, bindings: vec![forged()], objects: vec![forged(), forged()] };
+        let offer = Offer {
+            published_resource: "buckets".to_owned(),
+            resource: "buckets.example.com".to_owned(),
+            withdraw_at: None,
+            message: None,
+            withdrawn: false,
+            workspaces: vec![usage],
+        };
+        let text = text(&offer);
+        assert!(text.lines().count() == 2 && !text.contains('\u{1b}'), "{text:?}");
     }
 
     #[test]

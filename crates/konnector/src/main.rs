@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use carrick_konnector::options::{Command, Options, Roles};
 use carrick_konnector::{agent, decide};
+use carrick_process::printable::{one_line, printable};
 use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // Servers have written much of it.
+            eprintln!("error: {}", printable(&error.to_string()));
             ExitCode::FAILURE
         }
     }
@@ -45,7 +47,7 @@ async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
         all.extend(agent::roles::of_cluster(&client, &subject, slice).await?);
         for warning in agent::roles::warnings(&client).await? {
             // Not among the roles, which may be piped elsewhere.
-            eprintln!("warning: {warning}");
+            eprintln!("warning: {}", one_line(&warning));
         }
     }
     let texts = all.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;

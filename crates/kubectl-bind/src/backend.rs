@@ -138,7 +138,7 @@ impl Backend {
         // One that does not say its version, or not in these words, may be newer than this program.
         let said = provider["version"].as_str().unwrap_or_default();
         if let Some(old) = version::of_program(said).ok().filter(|it| version::is_too_old(it)) {
-            return Err(BackendError::TooOld { url: self.place.url.clone(), version: printable(old) });
+            return Err(BackendError::TooOld { url: self.place.url.clone(), version: shown(old) });
         }
         let methods = provider["authenticationMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
         let method = methods.iter().find(|method| method["method"] == "OAuth2CodeGrant").ok_or_else(foreign)?;
@@ -168,6 +168,11 @@ impl Backend {
         Ok(self.send("bind", Some(&order)).await?.to_string())
     }
 
+    /// What a code stands for that a browser has brought.
+    pub async fn exchange(&self, code: &str, verifier: &str) -> Result<Value, BackendError> {
+        self.send("exchange", Some(&json!({"code": code, "code_verifier": verifier}))).await
+    }
+
     async fn send(&self, endpoint: &str, body: Option<&Value>) -> Result<Value, BackendError> {
         let mut url = format!("{}/api/{endpoint}", self.place.url);
         if !self.place.cluster.is_empty() {
@@ -191,7 +196,7 @@ impl Backend {
         let answer = self.web.send(request).await?;
         let content: Option<Value> = serde_json::from_slice(answer.body()).ok();
         if answer.status() != StatusCode::OK {
-            let field = |name: &str| content.as_ref().and_then(|content| content[name].as_str()).map(printable);
+            let field = |name: &str| content.as_ref().and_then(|content| content[name].as_str()).map(shown);
             let code = field("code").unwrap_or_else(|| answer.status().to_string());
             let message = field("message").unwrap_or_else(|| "it does not say why".to_owned());
             return Err(BackendError::Refused { message, code });
@@ -200,9 +205,9 @@ impl Backend {
     }
 }
 
-/// A text of a server as it may stand on a terminal: nothing in it moves the cursor.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+/// A text of a server for a place within a line: nothing in it ends the line, moves the cursor or hides anything.
+pub fn shown(text: &str) -> String {
+    carrick_process::printable::one_line(text).into_owned()
 }
 
 #[cfg(test)]
@@ -223,6 +228,6 @@ mod tests {
         let is_private = |text: &str| parse(text).unwrap().is_private();
         assert!(is_private("https://a.io") && is_private("http://127.0.0.1:1") && is_private("http://[::1]:1"));
         assert!(!is_private("http://a.io") && !is_private("http://localhost.a.io"));
-        assert_eq!(printable("a\u{1b}[2Jb\n"), "a [2Jb ");
+        assert_eq!(shown("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
     }
 }

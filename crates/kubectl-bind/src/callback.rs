@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use carrick_process::{Page, serve};
-use data_encoding::BASE32_NOPAD;
+use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
 use http::StatusCode;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::backend::{Backend, BackendError, shown};
 
 /// Why nobody came back.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +42,9 @@ pub struct Callback {
     pub url: String,
     /// The session's name, which only those know who were told by us.
     pub session: String,
+    /// What goes with a request so that the browser brings a code, and not what nobody else may read. Backends of kube-bind do not know it.
+    pub challenge: String,
+    verifier: String,
     receiver: mpsc::Receiver<Brought>,
     _stop: DropGuard,
 }
@@ -47,6 +54,9 @@ impl Callback {
     pub async fn listen() -> Result<Self, CallbackError> {
         let failed = |problem: &dyn std::fmt::Display| CallbackError::Listen(problem.to_string());
         let (session, nonce) = (random().map_err(|error| failed(&error))?, random().map_err(|error| failed(&error))?);
+        let verifier =
+            format!("{}{}", random().map_err(|error| failed(&error))?, random().map_err(|error| failed(&error))?);
+        let challenge = BASE64URL_NOPAD.encode(&Sha256::digest(verifier.as_bytes()));
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| failed(&error))?;
         let port = listener.local_addr().map_err(|error| failed(&error))?.port();
         let url = format!("http://127.0.0.1:{port}/callback?nonce={nonce}");
@@ -67,7 +77,15 @@ impl Callback {
         };
         let stop = CancellationToken::new();
         tokio::spawn(serve(listener, answer, stop.clone()));
-        Ok(Self { url, session, receiver, _stop: stop.drop_guard() })
+        Ok(Self { url, session, challenge, verifier, receiver, _stop: stop.drop_guard() })
+    }
+
+    /// What the code stands for that the browser has brought; none if it has brought everything itself.
+    pub async fn exchange(&self, backend: &Backend, brought: &Brought) -> Result<Option<Value>, BackendError> {
+        match value(brought, "code") {
+            Some(code) => backend.exchange(code, &self.verifier).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// What the browser brings.
@@ -75,7 +93,7 @@ impl Callback {
         let brought = tokio::time::timeout(longest, self.receiver.recv()).await;
         let brought = brought.ok().flatten().ok_or(CallbackError::Late(longest.as_secs()))?;
         match value(&brought, "error") {
-            Some(error) => Err(CallbackError::Refused(crate::backend::printable(error))),
+            Some(error) => Err(CallbackError::Refused(shown(error))),
             None => Ok(brought),
         }
     }

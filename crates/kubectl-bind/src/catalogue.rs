@@ -6,7 +6,7 @@ use carrick_bind_api::clock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::backend::{Backend, BackendError, Place, printable};
+use crate::backend::{Backend, BackendError, Place, shown};
 use crate::config::{ConfigError, ConfigFile};
 use crate::options::{self, Output};
 
@@ -56,7 +56,7 @@ fn named(object: &Value) -> String {
     let name = |object: &Value| {
         let (kind, metadata) = (object["kind"].as_str().unwrap_or_default().to_lowercase(), &object["metadata"]);
         let name = metadata["name"].as_str().or(metadata["generateName"].as_str()).unwrap_or_default();
-        format!("{kind}/{}\n", printable(name))
+        format!("{kind}/{}\n", shown(name))
     };
     all.iter().map(name).collect()
 }
@@ -64,7 +64,7 @@ fn named(object: &Value) -> String {
 /// Names of what is in the catalogue, whose elements say no kind.
 fn names(kind: Kind, items: &[Value]) -> String {
     let kind = if kind == Kind::Templates { "apiserviceexporttemplate" } else { "collection" };
-    let name = |item: &Value| format!("{kind}/{}\n", printable(item["metadata"]["name"].as_str().unwrap_or_default()));
+    let name = |item: &Value| format!("{kind}/{}\n", shown(item["metadata"]["name"].as_str().unwrap_or_default()));
     items.iter().map(name).collect()
 }
 
@@ -106,7 +106,7 @@ fn table(kind: Kind, items: &[Value], now: Timestamp) -> String {
             }
         };
         let age = age(item["metadata"]["creationTimestamp"].as_str(), now);
-        rows.push([plain(&item["metadata"]["name"]), second, third, age].map(|cell| printable(&cell)));
+        rows.push([plain(&item["metadata"]["name"]), second, third, age].map(|cell| shown(&cell)));
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths = [width(0), width(1), width(2)];
@@ -139,7 +139,7 @@ mod tests {
         let now = clock::read("2026-11-03T00:00:00Z").unwrap();
         let items = [json!({"metadata": {"name": "a\u{1b}[2J", "creationTimestamp": "2026-11-01T00:00:00Z"}, "spec": {
             "resources": [{"group": "x.io", "resource": "things"}, {"resource": "secrets"}]}})];
-        let expected = "NAME    RESOURCES             PERMISSIONCLAIMS   AGE\na [2J   things.x.io,secrets   -                  2d\n";
+        let expected = "NAME          RESOURCES             PERMISSIONCLAIMS   AGE\na\\u{1b}[2J   things.x.io,secrets   -                  2d\n";
         assert_eq!(table(Kind::Templates, &items, now), expected);
         assert_eq!(table(Kind::Collections, &[], now), "There are none.\n");
         for (seconds, expected) in [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172_800, "2d")] {

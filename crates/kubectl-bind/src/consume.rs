@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 pub use error::ConsumeError;
 
-use crate::backend::{Backend, Place};
+use crate::backend::{Backend, Place, shown};
 use crate::callback::{self, Callback};
 use crate::config::ConfigFile;
 use crate::deploy::answer::{self, ProviderAccess};
@@ -58,8 +58,12 @@ pub async fn by_page(
     let place = Place::choose(request.server_url.as_deref(), flags, &config)?;
     let identity = identity(client, &request.consume).await?;
     let mut back = Callback::listen().await?;
-    let mut values =
-        vec![("redirect_url", back.url.as_str()), ("session_id", &back.session), ("consumer_id", identity.as_str())];
+    let mut values = vec![
+        ("redirect_url", back.url.as_str()),
+        ("session_id", &back.session),
+        ("consumer_id", identity.as_str()),
+        ("code_challenge", &back.challenge),
+    ];
     if !place.cluster.is_empty() {
         values.push(("cluster_id", &place.cluster));
     }
@@ -68,8 +72,14 @@ pub async fn by_page(
     if callback::value(&brought, "session_id") != Some(&back.session) {
         return Err(ConsumeError::OtherSession);
     }
-    let answer = callback::value(&brought, "binding_response").and_then(decode);
-    let answer = answer.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(ConsumeError::NoAnswer)?;
+    let backend = Backend::new(place, None, flags)?;
+    let answer = match back.exchange(&backend, &brought).await? {
+        Some(answer) => answer.to_string(),
+        None => {
+            let answer = callback::value(&brought, "binding_response").and_then(decode);
+            answer.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(ConsumeError::NoAnswer)?
+        }
+    };
     of_answer(client, &answer, &request.consume).await
 }
 
@@ -250,7 +260,7 @@ async fn succeeded(
             Some("Succeeded") => return Ok(()),
             Some("Failed") => {
                 let why = status["terminalMessage"].as_str().unwrap_or("it does not say why");
-                return Err(ConsumeError::Failed { name: name.to_owned(), why: crate::backend::printable(why) });
+                return Err(ConsumeError::Failed { name: name.to_owned(), why: shown(why) });
             }
             _ if Instant::now() >= deadline => {
                 return Err(ConsumeError::Late {
@@ -268,8 +278,7 @@ async fn succeeded(
 fn conditions(status: &Value) -> String {
     let all = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let bad = all.iter().filter(|condition| condition["status"] == "False");
-    let said: Vec<String> =
-        bad.filter_map(|condition| condition["message"].as_str()).map(crate::backend::printable).collect();
+    let said: Vec<String> = bad.filter_map(|condition| condition["message"].as_str()).map(shown).collect();
     if said.is_empty() { "the provider says nothing".to_owned() } else { said.join("; ") }
 }
 

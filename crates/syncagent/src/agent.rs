@@ -115,7 +115,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     if let Some(address) = &config.dashboard_address {
         tokio::spawn(Arc::clone(&dashboard).remember(end.clone()));
         let listener = carrick_process::bind(address, http::DASHBOARD_FLAG).await?;
-        let login = Login::unless_loopback(&listener, config.local.client(), &config.agent_name);
+        let login = Login::unless_loopback(&listener, &config);
         tokio::spawn(http::serve_dashboard(listener, Arc::clone(&dashboard), login, end.clone()));
     }
     let pages = [

@@ -99,7 +99,7 @@ pub struct Options {
     /// How many related objects one order may have
     #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().objects)]
     pub max_related_objects: usize,
-    /// How many bytes of the orders of one workspace the agent keeps in memory, compressed; orders beyond that are refused
+    /// How many bytes of the orders of one workspace the agent keeps in memory, compressed, and how many of their related objects; what is beyond that is refused
     #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().cached_bytes)]
     pub max_cached_bytes: usize,
     /// How many orders of one workspace are worked on at once, each with one request under way; others wait
@@ -130,6 +130,9 @@ pub struct Options {
     /// Where to serve a page that shows what the agent is doing, on loopback unless a host is named (* for all); elsewhere people log in with a token of the service cluster; empty or 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     pub dashboard_address: String,
+    /// The audience that tokens for the dashboard must have; empty takes dashboard.syncagent.kcp.io, and that of the service cluster itself
+    #[arg(long, value_name = "AUDIENCE", default_value = "", hide_default_value = true)]
+    pub dashboard_audience: String,
     /// Where to serve the conversion webhook that spec.conversion.webhook of PublishedResources names, by HTTPS; empty or 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     pub conversion_address: String,
@@ -311,6 +314,7 @@ impl Options {
             metrics_address: metrics_address(&self.metrics_address),
             health_address: non_empty(self.health_address).filter(|address| address != "0"),
             dashboard_address: dashboard_address(self.dashboard_address),
+            dashboard_audience: non_empty(self.dashboard_audience),
             conversion: non_empty(self.conversion_address).filter(|address| address != "0").map(|address| {
                 ConversionServer {
                     address,

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 
 use super::related::{credentials, encoded, secret};
 
+/// Who looks.
+const VIEWER: &str = "dashboard-viewer";
+
 pub(super) async fn it_shows_counts_and_journeys_and_no_content(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::bare(world).await?;
     stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
@@ -273,19 +276,57 @@ pub(super) async fn whoever_reaches_it_from_elsewhere_logs_in_with_a_right(
     agent.stop().await
 }
 
+pub(super) async fn a_token_for_the_dashboard_alone_lets_in_and_one_for_somebody_else_does_not(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    const OWN: &str = "dashboard.syncagent.kcp.io";
+    let stage = publish(world, json!({})).await?;
+    let (account, plain) = viewer(&stage).await?;
+    grant(&stage, &account).await?;
+    let (own, other) = (token_for(&stage, &[OWN]).await?, token_for(&stage, &["vault"]).await?);
+    for (audience, tokens) in [
+        (None, [(&plain, 200), (&own, 200), (&other, 401)]),
+        (Some(OWN), [(&plain, 401), (&own, 200), (&other, 401)]),
+        (Some("vault"), [(&plain, 401), (&own, 401), (&other, 200)]),
+    ] {
+        let setup = Setup { probes: true, exposed: true, dashboard_audience: audience, ..Setup::default() };
+        let agent = Agent::start(&stage, setup)?;
+        stage.ready(&agent).await?;
+        for (token, wanted) in tokens {
+            let head = format!("host: x\r\nauthorization: Bearer {token}\r\nconnection: close");
+            stage
+                .eventually("the token is accepted or refused", async || {
+                    let answer = agent.ask_dashboard(&format!("GET /state.json HTTP/1.1\r\n{head}\r\n\r\n")).await?;
+                    ensure!(answer.starts_with(&format!("HTTP/1.1 {wanted}")), "{audience:?}: {answer}");
+                    let named = audience.is_none_or(|audience| answer.contains(&format!("audience {audience}")));
+                    ensure!(wanted == 200 || named, "{audience:?}: {answer}");
+                    Ok(())
+                })
+                .await?;
+        }
+        agent.stop().await?;
+    }
+    Ok(())
+}
+
 /// A ServiceAccount on the service cluster and a token of it.
 async fn viewer(stage: &Stage) -> anyhow::Result<(String, String)> {
-    let (namespace, name) = (stage.agent_namespace(), "dashboard-viewer");
+    let (namespace, name) = (stage.agent_namespace(), VIEWER);
     let account =
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } });
     let accounts = Resource::namespaced("", "v1", "ServiceAccount", "serviceaccounts");
     let made = stage.service.create(&accounts, Some(&namespace), &account).await;
     ensure!(made.is_ok(), "{made:?}");
-    let tokens = Resource::namespaced("", "v1", "TokenRequest", &format!("serviceaccounts/{name}/token"));
-    let request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {} });
-    let answer = stage.service.create(&tokens, Some(&namespace), &request).await?;
-    let token = answer["status"]["token"].as_str().context("no token")?.to_owned();
-    Ok((format!("system:serviceaccount:{namespace}:{name}"), token))
+    Ok((format!("system:serviceaccount:{namespace}:{name}"), token_for(stage, &[]).await?))
+}
+
+/// A token of the viewer for these audiences, or for the service cluster itself.
+async fn token_for(stage: &Stage, audiences: &[&str]) -> anyhow::Result<String> {
+    let tokens = Resource::namespaced("", "v1", "TokenRequest", &format!("serviceaccounts/{VIEWER}/token"));
+    let spec = json!({ "audiences": audiences });
+    let request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
+    let answer = stage.service.create(&tokens, Some(&stage.agent_namespace()), &request).await?;
+    Ok(answer["status"]["token"].as_str().context("no token")?.to_owned())
 }
 
 /// Whoever is bound to the role that the chart makes can look.

@@ -202,6 +202,7 @@ pub(super) fn config(stage: &Stage) -> anyhow::Result<AgentConfig> {
         metrics_address: None,
         health_address: None,
         dashboard_address: None,
+        dashboard_audience: None,
         conversion: None,
         renew_token: None,
         exit_on_startup_error: true,

@@ -305,3 +305,74 @@ pub(super) async fn orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nob
     stage.object("nothing waits any more", at, |pr| condition(pr, "ObjectsSynced")["status"] == "True").await?;
     agent.stop().await
 }
+
+/// A ConfigMap of so many bytes, more or less.
+fn config_map(name: &str, bytes: usize) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "blob": "x".repeat(bytes) } })
+}
+
+pub(super) async fn related_objects_beyond_the_memory_of_a_workspace_are_refused_and_hold_up_nobody(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let entry = json!({ "identifier": "listed", "origin": "kcp", "version": "v1", "resource": "configmaps",
+        "object": { "reference": { "path": "spec.free.names" } } });
+    let stage = published(world, json!({ "related": [entry] })).await?;
+    let setup = Setup { budget: Budget { cached_bytes: 300_000, ..Budget::default() }, ..Setup::default() };
+    let agent = Agent::start(&stage, setup)?;
+    let (team, other, config_maps) = (&stage.team_a, &stage.team_b, kinds::config_maps());
+    for (team, name, bytes) in [(team, "fits", 100_000), (team, "large", 200_000), (other, "large", 100_000)] {
+        team.client.create(&config_maps, Some(NAMESPACE), &config_map(name, bytes)).await?;
+    }
+    // Each counts twice: there is one in the workspace and one on the service cluster.
+    let names = |names: &[&str]| json!({ "free": { "names": names } });
+    stage.order(team, "honest", names(&["fits"])).await?;
+    let honest = stage.copy_is("the copy is there", team, "honest", |_| true).await?;
+    let there = |name: &'static str, copy: &Value| (place(copy).0.to_owned(), name);
+    let (namespace, name) = there("fits", &honest);
+    stage.object("there is room for it", (&stage.service, &config_maps, Some(&namespace), name), |_| true).await?;
+
+    stage.order(team, "greedy", names(&["large"])).await?;
+    let told = says(&stage, "ObjectsSynced", "bytes of related objects of this workspace").await?;
+    let message = condition(&told, "ObjectsSynced")["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("allows 300000 (--max-cached-bytes)"), "{message}");
+    ensure!(condition(&told, "ObjectsSynced")["status"] == "False", "{}", shown(&told));
+    stage
+        .eventually("the consumer is told", async || {
+            let all = carrick_client::ListOptions::default();
+            let events = team.client.list(&kinds::events(), Some(NAMESPACE), &all).await?;
+            let told = |event: &Value| {
+                event["message"].as_str().is_some_and(|message| message.contains("--max-cached-bytes"))
+                    && event["involvedObject"]["name"] == "greedy"
+            };
+            ensure!(events.iter().any(told), "there is no such event");
+            Ok(())
+        })
+        .await?;
+    let greedy = stage.copy_is("the order itself is placed", team, "greedy", |_| true).await?;
+    let (namespace, name) = there("large", &greedy);
+    let large = stage.service.get(&config_maps, Some(&namespace), name).await?;
+    ensure!(large.is_none(), "it was placed although there is no room");
+
+    // Others have room of their own, and what is placed goes on.
+    stage.order(other, "honest", names(&["large"])).await?;
+    let theirs = stage.copy_is("the copy is there", other, "honest", |_| true).await?;
+    let theirs = there("large", &theirs);
+    stage.object("it travels", (&stage.service, &config_maps, Some(&theirs.0), theirs.1), |_| true).await?;
+    let patch = json!({ "data": { "more": "1" } });
+    team.client.merge_patch(&config_maps, Some(NAMESPACE), "fits", &patch).await?;
+    let fits = there("fits", &honest);
+    let at = (&stage.service, &config_maps, Some(fits.0.as_str()), fits.1);
+    stage.object("a change of it arrives", at, |map| map["data"]["more"] == "1").await?;
+
+    // Once the other order is gone there is room.
+    team.client
+        .merge_patch(&config_maps, Some(NAMESPACE), "large", &json!({ "data": { "blob": "x".repeat(120_000) } }))
+        .await?;
+    stage.cancel(team, "honest").await?;
+    stage.all_gone(team, "honest").await?;
+    stage.object("it travels now", (&stage.service, &config_maps, Some(&namespace), name), |_| true).await?;
+    let name = stage.published_name("Bucket");
+    let at = (&stage.service, &kinds::published_resources(), None, name.as_str());
+    stage.object("nothing waits any more", at, |pr| condition(pr, "ObjectsSynced")["status"] == "True").await?;
+    agent.stop().await
+}

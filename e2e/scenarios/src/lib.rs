@@ -134,7 +134,8 @@ pub fn all() -> Vec<Scenario> {
             related_objects_stay_out_of_reserved_namespaces
             credentials_of_the_cluster_do_not_travel
             an_order_that_names_too_many_objects_is_refused_and_holds_up_nobody
-            orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nobody;
+            orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nobody
+            related_objects_beyond_the_memory_of_a_workspace_are_refused_and_hold_up_nobody;
         limits:
             above_the_limit_an_order_waits_until_another_one_goes
             of_many_orders_at_once_the_oldest_get_the_places
@@ -354,7 +355,8 @@ pub fn all() -> Vec<Scenario> {
             what_fails_is_told_where_it_stopped_until_it_is_healed
             consumers_are_shown_with_their_bindings_and_claims
             an_order_is_compared_with_its_copy_and_no_secret_is_shown
-            whoever_reaches_it_from_elsewhere_logs_in_with_a_right;
+            whoever_reaches_it_from_elsewhere_logs_in_with_a_right
+            a_token_for_the_dashboard_alone_lets_in_and_one_for_somebody_else_does_not;
         doctor:
             a_healthy_agent_is_green
             wrong_ways_to_the_servers_are_told

@@ -32,6 +32,8 @@ pub struct Setup {
     pub probes: bool,
     /// Whether its dashboard listens on all addresses, where people have to log in.
     pub exposed: bool,
+    /// For whom tokens of its dashboard must be.
+    pub dashboard_audience: Option<&'static str>,
     /// Whether it is told the name of the export instead of that of a slice.
     pub by_export: bool,
     /// Name of its slice, if that is not the one kcp makes for the export.
@@ -156,6 +158,7 @@ impl Agent {
                 dashboard_address: dashboard.map(|address| {
                     if setup.exposed { format!("0.0.0.0:{}", address.port()) } else { address.to_string() }
                 }),
+                dashboard_audience: setup.dashboard_audience.map(str::to_owned),
                 conversion: ways.conversion,
                 renew_token: ways.renewed,
                 exit_on_startup_error: false,

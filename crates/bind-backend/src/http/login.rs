@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Fault, json_answer, redirect, set, text};
 use super::asked::{Asked, is_cluster};
+use super::code;
 use super::front::{Front, now};
 use super::oidc::{Ask, Identity, OidcError};
 use super::redirect;
@@ -29,6 +30,9 @@ struct LoginState {
     session_id: String,
     cluster_id: String,
     is_cli: bool,
+    /// For a command line that takes a code instead of a token.
+    #[serde(default)]
+    challenge: Option<String>,
     verifier: String,
     nonce: String,
     /// Hash of the browser's cookie; the command line needs none, because its redirect goes to whoever began.
@@ -92,6 +96,8 @@ impl<P: Provider> Front<P> {
                 "redirect_url of a command line must be http://127.0.0.1:PORT/..., for the token goes there",
             ));
         }
+        let challenge = given("code_challenge");
+        let challenge = code::given(&challenge).map_err(bad)?.map(str::to_owned);
         if !is_cli && !self.is_own(asked, &redirect_url) {
             return Err(bad("redirect_url must be one of this server"));
         }
@@ -109,6 +115,7 @@ impl<P: Provider> Front<P> {
             session_id,
             cluster_id,
             is_cli,
+            challenge,
             verifier,
             nonce,
             browser: if is_cli { Vec::new() } else { hash(&browser) },
@@ -204,6 +211,14 @@ impl<P: Provider> Front<P> {
         let mut values = Vec::new();
         if !cluster.is_empty() {
             values.push(("cluster_id", cluster));
+        }
+        if let (true, Some(challenge)) = (state.is_cli, &state.challenge) {
+            let token = token::mint(&self.keys.signing, claims)?;
+            let content =
+                json!({"access_token": token, "token_type": "Bearer", "expires_in": lasts, "cluster_id": cluster});
+            let code = self.code(challenge, content).ok()?;
+            values.push(("code", &code));
+            return Some(redirect(StatusCode::FOUND, &redirect::with(&state.redirect_url, &values)));
         }
         if state.is_cli {
             let (token, expires) = (token::mint(&self.keys.signing, claims)?, lasts.to_string());

@@ -10,8 +10,7 @@ mod jwk;
 
 use super::secrecy::Seal;
 
-use ask::challenge;
-pub(super) use ask::{Ask, OidcError};
+pub(super) use ask::{Ask, OidcError, challenge};
 pub(super) use embedded::Embedded;
 pub(super) use external::{External, ExternalError};
 pub(super) use id_token::Identity;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Fault, answer, kept, page, redirect};
 use super::api::{UI_IDENTITY, order, response};
 use super::asked::{Asked, Values};
+use super::code;
 use super::front::Front;
 use super::redirect;
 use super::secrecy::random_text;
@@ -18,7 +19,7 @@ use crate::provider::{Bound, Provider};
 use html::{Layout, escape};
 
 /// Values of the query that follow somebody from page to page.
-const CARRIED: [&str; 4] = ["cluster_id", "consumer_id", "redirect_url", "session_id"];
+const CARRIED: [&str; 5] = ["cluster_id", "code_challenge", "consumer_id", "redirect_url", "session_id"];
 
 /// The icon of all pages.
 pub(super) fn icon() -> Answer {
@@ -35,6 +36,8 @@ struct CommandLine<'a> {
     redirect_url: &'a str,
     session_id: &'a str,
     consumer_id: &'a str,
+    /// If it takes a code instead of the answer.
+    challenge: Option<&'a str>,
 }
 
 /// The command line that has opened a page, if one has.
@@ -50,7 +53,8 @@ fn command_line(values: &Values) -> Result<Option<CommandLine<'_>>, Fault> {
     if session_id.is_empty() || consumer_id.is_empty() {
         return Err(Fault::bad("session_id and consumer_id are needed beside redirect_url"));
     }
-    Ok(Some(CommandLine { redirect_url, session_id, consumer_id }))
+    let challenge = code::given(values.get("code_challenge")).map_err(Fault::bad)?;
+    Ok(Some(CommandLine { redirect_url, session_id, consumer_id, challenge }))
 }
 
 impl<P: Provider> Front<P> {
@@ -134,9 +138,13 @@ impl<P: Provider> Front<P> {
             let shown = result(&bound, &here("/", asked, &[]));
             return Ok(self.page(StatusCode::OK, "Bound", &shown, &claims, None));
         };
-        // The command line of kube-bind reads no other alphabet.
-        let text = BASE64URL.encode(response(&claims, &bound).to_string().as_bytes());
-        let values = [("session_id", line.session_id), ("binding_response", text.as_str())];
+        let answer = response(&claims, &bound);
+        let (name, text) = match line.challenge {
+            Some(challenge) => ("code", self.code(challenge, answer)?),
+            // The command line of kube-bind reads no other alphabet.
+            None => ("binding_response", BASE64URL.encode(answer.to_string().as_bytes())),
+        };
+        let values = [("session_id", line.session_id), (name, text.as_str())];
         Ok(redirect(StatusCode::SEE_OTHER, &redirect::with(line.redirect_url, &values)))
     }
 

@@ -36,6 +36,7 @@ impl<P: Provider> Front<P> {
             "/api/konnector-manifests" => api::konnector_manifests(),
             "/api/authorize" => Ok(self.authorize(asked)),
             "/api/callback" => Ok(self.callback(asked).await),
+            "/api/exchange" => self.redeem_code(asked),
             "/api/logout" => Self::logout(asked),
             "/api/templates" => self.templates(asked).await,
             "/api/collections" => self.collections(asked).await,
@@ -90,7 +91,7 @@ impl<P: Provider> Front<P> {
 fn methods(path: &str) -> &'static str {
     match path {
         "/api/authorize" | "/bind" => "GET, POST",
-        "/api/logout" | "/api/bind" | "/api/apply-binding" | "/oidc/token" | "/logout" => "POST",
+        "/api/exchange" | "/api/logout" | "/api/bind" | "/api/apply-binding" | "/oidc/token" | "/logout" => "POST",
         _ => "GET",
     }
 }

@@ -339,6 +339,60 @@ async fn a_page_hands_its_answer_to_the_command_line_that_opened_it() {
     assert_eq!(front.post(&format!("/bind?{elsewhere}"), &with, form).await.status(), StatusCode::BAD_REQUEST);
 }
 
+/// A verifier and its challenge, as RFC 7636 has them in appendix B.
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+/// Exchanges a code.
+async fn exchange(front: &Running, code: &str, verifier: &str) -> http::Response<Bytes> {
+    front.post("/api/exchange", &[], json!({"code": code, "code_verifier": verifier}).to_string()).await
+}
+
+#[tokio::test]
+async fn a_command_line_that_can_exchange_a_code_gets_no_token_in_a_url() {
+    let front = Running::start().await;
+    let begin = format!(
+        "/api/authorize?redirect_url=http%3A%2F%2F127.0.0.1%3A9%2Fcallback&session_id=sid&client_type=cli&code_challenge={CHALLENGE}"
+    );
+    let at_issuer = location(&front.get(&begin).await);
+    let end = location(&front.get(&location(&front.get(&at_issuer).await)).await);
+    assert_eq!(value(&end, "access_token"), None, "{end}");
+    let code = value(&end, "code").unwrap();
+    // Whoever reads the code has nothing.
+    let state = value(&at_issuer, "state").unwrap();
+    for (code, verifier) in [(&code, "another"), (&code, ""), (&code, CHALLENGE), (&state, VERIFIER)] {
+        assert_eq!(error(&exchange(&front, code, verifier).await).0, StatusCode::UNAUTHORIZED, "{verifier}");
+    }
+    assert_eq!(front.get("/api/exchange").await.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(front.post("/api/exchange", &[], "{}").await.status(), StatusCode::BAD_REQUEST);
+    let got = body(&exchange(&front, &code, VERIFIER).await);
+    assert_eq!((&got["token_type"], &got["cluster_id"]), (&json!("Bearer"), &json!("")));
+    let auth = format!("Bearer {}", got["access_token"].as_str().unwrap());
+    assert_eq!(front.get_with("/api/ping", &[("authorization", &auth)]).await.status(), StatusCode::OK);
+    let bad = front.get(&begin.replace(CHALLENGE, "plain")).await;
+    assert_eq!(bad.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_page_hands_a_code_to_a_command_line_that_can_exchange_it() {
+    let front = Running::start().await;
+    let query = format!(
+        "session_id=cli-1&redirect_url=http%3A%2F%2F127.0.0.1%3A9%2Fcallback&consumer_id=uid-7&code_challenge={CHALLENGE}"
+    );
+    let login = location(&front.get(&format!("/?{query}")).await);
+    assert!(login.contains(CHALLENGE), "it comes back from the login: {login}");
+    let (cookie, _) = browse(&front, &format!("/?{query}"), &[]).await;
+    let with = [("cookie", cookie.as_str())];
+    let page = text(&front.get_with(&format!("/bind?template=widgets&{query}"), &with).await);
+    let mark = page.split("name=\"mark\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let form = format!("mark={mark}&template=widgets&name=a");
+    let end = location(&front.post(&format!("/bind?{query}"), &with, form).await);
+    assert_eq!((value(&end, "binding_response"), value(&end, "session_id").as_deref()), (None, Some("cli-1")));
+    let answer = body(&exchange(&front, &value(&end, "code").unwrap(), VERIFIER).await);
+    assert_eq!((&answer["kind"], &answer["requests"][0]["metadata"]["name"]), (&json!("BindingResponse"), &json!("a")));
+    assert!(answer["kubeconfig"].is_string());
+}
+
 #[tokio::test]
 async fn behind_a_proxy_with_tls_cookies_are_secure() {
     let front = Running::start().await;

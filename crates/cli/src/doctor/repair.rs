@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::Command;
 
 use super::report::Report;
+use crate::ui::print_error;
 
 /// What becomes of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +26,9 @@ pub fn offer(report: &Report, yes: bool) -> anyhow::Result<bool> {
     }
     let mut any = false;
     for (text, commands) in repairs {
-        eprintln!("\n{text}");
+        print_error(&format!("\n{text}\n"));
         for line in commands {
-            eprintln!("  {line}");
+            print_error(&format!("  {line}\n"));
         }
         match ask(yes)? {
             Answer::Run => any |= run(&script(commands))?,

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use console::{Style, StyledObject, style};
+use carrick_process::printable::one_line;
+use console::{Style, style};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -59,13 +60,18 @@ impl Note {
         Self { severity: Severity::Problem, text: text.to_owned() }
     }
 
-    fn painted(&self) -> StyledObject<&str> {
+    /// For a line. Others have written what objects say about themselves: none of it ends the line or paints anything.
+    fn line(&self, colours: bool) -> String {
+        let text = one_line(&self.text);
+        if !colours {
+            return text.into_owned();
+        }
         let style = match self.severity {
             Severity::Plain => Style::new().dim(),
             Severity::Waiting => Style::new().yellow(),
             Severity::Problem => Style::new().red(),
         };
-        style.force_styling(true).apply_to(self.text.as_str())
+        style.force_styling(true).apply_to(text).to_string()
     }
 }
 
@@ -109,15 +115,14 @@ impl Node {
 
     /// Draws itself after one beginning of a line, and everything below it after another.
     fn draw(&self, text: &mut String, (first, rest): (&str, &str), colours: bool) {
-        let Self { object, place, .. } = self;
-        let created = self.created.as_ref().map(|at| format!(", since {at}")).unwrap_or_default();
-        let shown = if colours { style(object).bold().force_styling(true).to_string() } else { object.clone() };
+        let (object, place) = (one_line(&self.object), one_line(&self.place));
+        let created = self.created.as_ref().map(|at| format!(", since {}", one_line(at))).unwrap_or_default();
+        let shown = if colours { style(object).bold().force_styling(true).to_string() } else { object.into_owned() };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{first}{shown}  {place}{created}");
         let below = if self.children.is_empty() { "   " } else { "│  " };
         for note in &self.notes {
-            let shown = if colours { note.painted().to_string() } else { note.text.clone() };
-            let _ = writeln!(text, "{rest}{below}{shown}");
+            let _ = writeln!(text, "{rest}{below}{}", note.line(colours));
         }
         for (at, child) in self.children.iter().enumerate() {
             let (branch, beside) =
@@ -165,6 +170,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn nothing_that_others_have_written_forges_a_line_or_paints_one() {
+        let forged = "bad\n└─ Bucket ns/all  is \u{1b}[32mwell\u{1b}[0m\u{1b}[2J";
+        let condition = json!({ "type": forged, "status": forged, "lastTransitionTime": forged, "message": forged });
+        let object = json!({
+            "kind": forged,
+            "metadata": {
+                "namespace": forged, "name": forged, "creationTimestamp": forged, "deletionTimestamp": forged,
+                "finalizers": [forged],
+            },
+            "status": { "url": forged, "conditions": [condition] },
+        });
+        let mut order = Node::of("Bucket", &object, forged);
+        order.children.push(Node::unknown("secrets", forged, forged));
+        for colours in [false, true] {
+            let text = order.text(colours);
+            assert_eq!(text.lines().count(), 6, "{text}");
+            assert!(!text.contains("\u{1b}[32m") && !text.contains("\u{1b}[2J"), "{text:?}");
+        }
+    }
 
     #[test]
     fn a_tree_shows_who_made_what_and_what_is_wrong() {

@@ -9,6 +9,7 @@ use carrick_bind_api::v1alpha2::{
     ApiServiceBinding, ApiServiceExportRequest, BoundSchemaReference, ExportedResource, SecretKeyReference,
 };
 use carrick_konnector::decide::roles;
+use carrick_process::printable::one_line;
 use serde_json::Value;
 
 use crate::deploy::konnector_subject;
@@ -38,12 +39,16 @@ pub(super) fn accepted(request: &ApiServiceExportRequest) -> Option<String> {
 /// What is about to be granted, in words.
 pub(super) fn announced(name: &str, request: &ApiServiceExportRequest) -> String {
     let mut said = String::new();
+    // The provider has written all of it, and somebody agrees to it because of these lines.
+    let mut line = |text: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(said, "{}", one_line(&text));
+    };
     let apis: Vec<String> = request.spec.resources.iter().map(ExportedResource::bound_schema_name).collect();
-    // Writing to a String cannot fail.
-    let _ = writeln!(said, "for binding {name} the konnector may read and write: {}", apis.join(", "));
+    line(format!("for binding {name} the konnector may read and write: {}", apis.join(", ")));
     for claim in &request.spec.permission_claims {
         let (what, resource) = (described(claim), &claim.resource);
-        let _ = writeln!(said, "  its provider gets {what}; for that the konnector may read and write all {resource}");
+        line(format!("  its provider gets {what}; for that the konnector may read and write all {resource}"));
     }
     said
 }
@@ -64,6 +69,11 @@ mod tests {
         let said = announced("mine", &request);
         assert!(said.contains("things.g.io") && said.contains("ALL secrets of this cluster"), "{said}");
         assert!(accepted(&request).unwrap().starts_with("secrets-"));
+        let forged = "secrets\n  its provider gets nothing\u{1b}[8m";
+        let request = read(&json!({"spec": {"resources": [{"group": forged, "resource": forged, "versions": ["v1"]}],
+            "permissionClaims": [{"group": forged, "resource": forged, "selector": {"labelSelector": {}}}]}}));
+        let said = announced(forged, &request);
+        assert!(said.lines().count() == 2 && !said.contains('\u{1b}'), "what is agreed to is all there is: {said:?}");
         assert_eq!(accepted(&read(&json!({}))), None);
     }
 }

@@ -245,6 +245,7 @@ async fn what_is_chosen_on_the_page_is_bound_here() {
     );
     let end = front.post(&action, &[("cookie", &cookie)], format!("mark={mark}&template=widgets&name=chosen")).await;
     let end = location(&end);
+    assert_eq!(value(&end, "binding_response"), None, "no kubeconfig passes through the browser");
     // Somebody who knows the port, but not the secret, is not heard.
     assert_eq!(front.get("http://127.0.0.1:1/".replace(":1/", &port(&end)).as_str()).await.status(), 401);
     assert_eq!(front.get(&end).await.status(), 200);
@@ -309,6 +310,22 @@ async fn a_backend_that_is_none_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_backend_that_knows_no_codes_hands_out_a_token_as_before() {
+    let world = World::start("codes").await;
+    let (child, url) = world.open(&["login", &world.front.url, "--skip-browser"]).await;
+    let challenge = value(&url, "code_challenge").unwrap();
+    // As if the backend had never heard of it.
+    let url = url.replace(&format!("&code_challenge={challenge}"), "");
+    let front = &world.front;
+    let end = location(&front.get(&location(&front.get(&location(&front.get(&url).await)).await)).await);
+    assert!(value(&end, "access_token").is_some() && value(&end, "code").is_none(), "{end}");
+    assert_eq!(front.get(&end).await.status(), 200);
+    let done = finish(child).await;
+    assert!(done.status.success(), "{}", words(&done.stderr));
+    assert!(world.run(&["templates"]).await.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_login_counts_for_its_own_cluster() {
     let world = World::start("cluster").await;
     let server = format!("{}@one", world.front.url);
@@ -318,9 +335,13 @@ async fn a_login_counts_for_its_own_cluster() {
     let end = location(&front.get(&location(&front.get(&location(&front.get(&url).await)).await)).await);
     assert_eq!(front.get(&end).await.status(), 200);
     let done = finish(child).await;
-    assert!(done.status.success() && words(&done.stdout).contains(&value(&end, "access_token").unwrap()));
     let stored: Value = serde_json::from_slice(&std::fs::read(world.folder.join("config")).unwrap()).unwrap();
-    assert_eq!(stored["current"], format!("one@{}", front.url));
+    let key = format!("one@{}", front.url);
+    assert_eq!(stored["current"], key);
+    let token = stored["servers"][&key]["accessToken"].as_str().unwrap();
+    assert!(done.status.success() && words(&done.stdout).contains(token), "{stored:#}");
+    // No browser has seen it.
+    assert!(value(&end, "access_token").is_none() && !end.contains(token), "{end}");
     assert!(world.run(&["templates"]).await.status.success());
     assert!(world.run(&["templates", &server]).await.status.success());
     let other = world.run(&["templates", "--cluster", "two"]).await;

@@ -75,6 +75,8 @@ pub struct AgentConfig {
     pub health_address: Option<String>,
     /// Where to serve the dashboard.
     pub dashboard_address: Option<String>,
+    /// For whom tokens of the dashboard must be; none takes those for dashboards and those for the service cluster itself.
+    pub dashboard_audience: Option<String>,
     /// Where to serve the conversion webhook.
     pub conversion: Option<ConversionServer>,
     /// Name of the Secret with the kubeconfig for kcp, if its token is to be renewed.

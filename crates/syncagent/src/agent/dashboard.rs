@@ -52,7 +52,7 @@ To get a token on the service cluster:
   kubectl create clusterrole dashboard-viewer --verb=get --resource=publishedresources.syncagent.kcp.io
   kubectl -n default create serviceaccount dashboard-viewer
   kubectl create clusterrolebinding dashboard-viewer --clusterrole=dashboard-viewer --serviceaccount=default:dashboard-viewer
-  kubectl -n default create token dashboard-viewer
+  kubectl -n default create token dashboard-viewer --audience dashboard.syncagent.kcp.io
 Send it as Authorization: Bearer, or log in at / in a browser.
 ";
 

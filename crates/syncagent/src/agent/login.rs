@@ -1,11 +1,12 @@
 //! Who may look at the dashboard, where others can reach it: whoever has a token of the service cluster and may get PublishedResources there.
 //!
 //! ```text
-//!  POST /login  token ──▶ TokenReview ──▶ SubjectAccessReview ──▶ session, a cookie
+//!  POST /login  token ──▶ TokenReview, for an audience ──▶ SubjectAccessReview ──▶ session, a cookie
 //!  every request  cookie or Authorization: Bearer ──▶ asked again once a minute: a right that is withdrawn ends a session
 //! ```
 //!
-//! Tokens are kept in memory only, and appear in no log and no URL.
+//! Tokens are kept in memory only, and appear in no log and no URL. The best ones are for the dashboard alone: whoever gets hold of one can do
+//! nothing with it on the service cluster. Those for the service cluster itself are taken, too, unless a flag names an audience.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use super::config::AgentConfig;
 use crate::api::GROUP;
 
 /// How long an answer of the service cluster counts.
@@ -30,6 +32,9 @@ const SESSIONS: usize = 100;
 const AT_ONCE: usize = 4;
 /// Longest token.
 pub(super) const LONGEST: usize = 16 * 1024;
+
+/// The audience of tokens that are for dashboards and nothing else.
+const AUDIENCE: &str = "dashboard.syncagent.kcp.io";
 
 /// The right that is needed.
 const RESOURCE: &str = "publishedresources";
@@ -44,6 +49,14 @@ pub enum LoginError {
     /// The service cluster does not know the token.
     #[error("the service cluster does not accept this token: it is wrong or has expired")]
     Unknown,
+    /// The service cluster does not know the token, or knows it as one for somebody else.
+    #[error(
+        "the service cluster does not accept this token for audience {audience}: it is wrong, has expired or is for somebody else; `kubectl create token --audience {audience}` makes one"
+    )]
+    OtherAudience {
+        /// For whom it must be.
+        audience: String,
+    },
     /// The token is good, but its owner lacks the right.
     #[error("{user} may not {VERB} {RESOURCE}.{GROUP} on the service cluster, which is the right that is needed here")]
     Forbidden {
@@ -62,7 +75,7 @@ impl LoginError {
     /// How HTTP says it.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Nobody | Self::Unknown => StatusCode::UNAUTHORIZED,
+            Self::Nobody | Self::Unknown | Self::OtherAudience { .. } => StatusCode::UNAUTHORIZED,
             Self::Forbidden { .. } => StatusCode::FORBIDDEN,
             Self::Unasked(_) => StatusCode::BAD_GATEWAY,
         }
@@ -73,6 +86,8 @@ impl LoginError {
 pub struct Login {
     local: Client,
     cookie: String,
+    /// For whom tokens must be, if they cannot be for the service cluster itself.
+    audience: Option<String>,
     sessions: Mutex<HashMap<String, Session>>,
     questions: Semaphore,
 }
@@ -88,15 +103,16 @@ struct Session {
 
 impl Login {
     /// Nobody has to log in where only this machine can connect.
-    pub fn unless_loopback(listener: &TcpListener, local: Client, agent_name: &str) -> Option<Arc<Self>> {
+    pub fn unless_loopback(listener: &TcpListener, config: &AgentConfig) -> Option<Arc<Self>> {
         let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-        (!loopback).then(|| Arc::new(Self::new(local, agent_name)))
+        let login = || Self::new(config.local.client(), &config.agent_name, config.dashboard_audience.clone());
+        (!loopback).then(|| Arc::new(login()))
     }
 
-    fn new(local: Client, agent_name: &str) -> Self {
+    fn new(local: Client, agent_name: &str, audience: Option<String>) -> Self {
         // Browsers send cookies to all ports of a host; agents must not end each other's sessions.
         let cookie = format!("carrick-{}", agent_name.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
-        Self { local, cookie, sessions: Mutex::default(), questions: Semaphore::new(AT_ONCE) }
+        Self { local, cookie, audience, sessions: Mutex::default(), questions: Semaphore::new(AT_ONCE) }
     }
 
     /// Begins a session; returns the cookie to set.
@@ -159,25 +175,39 @@ impl Login {
     /// Asks the service cluster whose token it is, and whether they have the right.
     async fn ask(&self, token: &str) -> Result<(), LoginError> {
         let Ok(_one) = self.questions.acquire().await else { return Err(LoginError::Nobody) };
-        let review = json!({
-            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": { "token": token },
-        });
-        let reviews = Resource::cluster_wide("authentication.k8s.io", "v1", "TokenReview", "tokenreviews");
-        // A server may quote what it refuses, and that is the token.
-        let answer = self.local.create(&reviews, None, &review).await.map_err(Error::discreet)?;
-        let status = &answer["status"];
-        if status["authenticated"] != true {
-            return Err(LoginError::Unknown);
-        }
-        let review = access_review(&status["user"]);
+        let user = self.owner(token).await?;
+        let review = access_review(&user);
         let reviews =
             Resource::cluster_wide("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews");
         let answer = self.local.create(&reviews, None, &review).await?;
         if answer["status"]["allowed"] == true {
             Ok(())
         } else {
-            Err(LoginError::Forbidden { user: status["user"]["username"].as_str().unwrap_or_default().to_owned() })
+            Err(LoginError::Forbidden { user: user["username"].as_str().unwrap_or_default().to_owned() })
         }
+    }
+
+    /// Whose token it is.
+    async fn owner(&self, token: &str) -> Result<Value, LoginError> {
+        let own = self.audience.as_deref().unwrap_or(AUDIENCE);
+        if let Some(user) = self.review(token, Some(own)).await? {
+            return Ok(user);
+        }
+        match &self.audience {
+            Some(audience) => Err(LoginError::OtherAudience { audience: audience.clone() }),
+            // Without an audience the service cluster takes tokens that are for itself, and no others.
+            None => self.review(token, None).await?.ok_or(LoginError::Unknown),
+        }
+    }
+
+    /// Asks whose token it is; nobody's if it is not for this audience.
+    async fn review(&self, token: &str, audience: Option<&str>) -> Result<Option<Value>, LoginError> {
+        let spec = json!({ "token": token, "audiences": audience.into_iter().collect::<Vec<_>>() });
+        let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec });
+        let reviews = Resource::cluster_wide("authentication.k8s.io", "v1", "TokenReview", "tokenreviews");
+        // A server may quote what it refuses, and that is the token.
+        let answer = self.local.create(&reviews, None, &review).await.map_err(Error::discreet)?;
+        Ok(reviewed(&answer["status"], audience))
     }
 
     /// The session that a cookie names.
@@ -194,6 +224,13 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned()).filter(|token| token.len() <= LONGEST)
 }
 
+/// Whose token it is. A server that does not know of audiences accepts a token for anybody, and does not say for whom it is.
+fn reviewed(status: &Value, audience: Option<&str>) -> Option<Value> {
+    let is_for =
+        |audience: &str| status["audiences"].as_array().is_some_and(|all| all.iter().any(|one| one == audience));
+    (status["authenticated"] == true && audience.is_none_or(is_for)).then(|| status["user"].clone())
+}
+
 /// Whether somebody has the right, as the service cluster is asked.
 fn access_review(user: &Value) -> Value {
     json!({
@@ -207,4 +244,27 @@ fn access_review(user: &Value) -> Value {
             "resourceAttributes": { "group": GROUP, "resource": RESOURCE, "verb": VERB },
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_counts_only_for_the_audience_that_the_server_confirms() {
+        let user = json!({ "username": "ann" });
+        let good = |audiences: Value| json!({ "authenticated": true, "user": user, "audiences": audiences });
+        for (status, audience, wanted) in [
+            (good(json!(["a", "b"])), Some("b"), true),
+            (good(json!(["https://cluster"])), None, true),
+            (good(json!(["a"])), Some("b"), false),
+            (good(json!([])), Some("b"), false),
+            (json!({ "authenticated": true, "user": user }), Some("b"), false),
+            (json!({ "authenticated": true, "user": user }), None, true),
+            (json!({ "authenticated": false, "user": user, "audiences": ["b"] }), Some("b"), false),
+            (json!({}), None, false),
+        ] {
+            assert_eq!(reviewed(&status, audience), wanted.then(|| user.clone()), "{status} {audience:?}");
+        }
+    }
 }

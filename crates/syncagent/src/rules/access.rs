@@ -44,7 +44,7 @@ pub struct Budget {
     pub names: usize,
     /// Related objects of one order, of all entries together.
     pub objects: usize,
-    /// Bytes of one workspace that are kept in memory.
+    /// Bytes of the orders of one workspace that are kept in memory, and as many of their related objects.
     pub cached_bytes: usize,
     /// Orders of one workspace that are reconciled at once, each with one request under way.
     pub in_flight: usize,

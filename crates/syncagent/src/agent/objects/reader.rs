@@ -4,12 +4,13 @@ mod error;
 mod withdrawals;
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use carrick_client::{Client, Error, ListOptions, Object};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use error::no_kind;
+use error::{CACHED_BYTES, no_kind};
 
 use super::related::kinds::resource;
 use super::related::{CacheAnswer, ClusterNamespace, Interest, PrimaryKey, Wanted};
@@ -88,6 +89,8 @@ struct ReadPass<'a> {
     live: bool,
     rules: &'a Related,
     interests: &'a Mutex<HashSet<Interest>>,
+    /// Bytes of what was read, of all entries.
+    bytes: &'a AtomicUsize,
     unseen: &'a Mutex<Unseen>,
     absent: &'a Mutex<Vec<String>>,
 }
@@ -97,10 +100,21 @@ impl RelatedReader<'_> {
     async fn named(&self, copy: &Value, live: bool) -> RelatedRead {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
         let mut read = RelatedRead { complete: true, ..RelatedRead::default() };
-        let (interests, unseen, absent) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (unseen, absent, bytes) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
+        let (mut kept, mut released) = (HashSet::new(), HashSet::new());
         for (entry, rules) in self.rules.related.iter().enumerate() {
-            let reading = ReadPass { live, rules, interests: &interests, unseen: &unseen, absent: &absent };
-            match self.read_entry(entry, &reading, primaries).await {
+            let (interests, before) = (Mutex::default(), bytes.load(Ordering::Relaxed));
+            let reading =
+                ReadPass { live, rules, interests: &interests, bytes: &bytes, unseen: &unseen, absent: &absent };
+            let found = self.read_entry(entry, &reading, primaries).await;
+            if found.as_ref().is_err_and(ReadError::is_for_want_of_room) {
+                // What the caches hold of it by now is let go.
+                bytes.store(before, Ordering::Relaxed);
+                released.extend(interests.into_inner());
+            } else {
+                kept.extend(interests.into_inner());
+            }
+            match found {
                 Ok(found) if read.view.seen.len() + found.len() > self.rules.budget.objects => {
                     let found = read.view.seen.len() + found.len();
                     read.view.unknown.insert(entry);
@@ -120,7 +134,12 @@ impl RelatedReader<'_> {
                 }
             }
         }
-        self.shared.related.set_interests(&self.user, &interests.into_inner());
+        let watches = &self.shared.related;
+        if !released.is_empty() {
+            watches.set_interests(&self.user, &kept.union(&released).cloned().collect());
+        }
+        watches.set_interests(&self.user, &kept);
+        watches.settle_bytes(&self.user, bytes.into_inner(), !released.is_empty());
         read.unseen = unseen.into_inner();
         read.absent = absent.into_inner();
         read
@@ -277,6 +296,18 @@ impl RelatedReader<'_> {
         ReadError::Rules { identifier: rules.identifier.clone(), source }
     }
 
+    /// Refuses objects for which the workspace has no room, before they are decoded.
+    fn within_bytes(&self, reading: &ReadPass<'_>, bytes: usize) -> Result<(), ReadError> {
+        let most = self.rules.budget.cached_bytes;
+        let total = reading.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let (at, identifier) = (reading.rules.at(), &reading.rules.identifier);
+        self.shared.related.reserve_bytes(&self.user, total, most).map_err(|found| {
+            let what = "bytes of related objects of this workspace";
+            let source = RelatedError::TooMany { at: at.to_owned(), what, found, most, flag: CACHED_BYTES };
+            ReadError::Rules { identifier: identifier.clone(), source }
+        })
+    }
+
     /// One object, whose changes are noticed from now on.
     async fn get(
         &self,
@@ -292,6 +323,7 @@ impl RelatedReader<'_> {
         let answer = watches.get(&self.user, side, &gvr, &scope, name);
         let blind = answer == CacheAnswer::Blind;
         if let (CacheAnswer::Known(object), false) = (answer, reading.live) {
+            self.within_bytes(reading, object.as_ref().map_or(0, Object::kept))?;
             return object.as_ref().map(Object::read).transpose().map_err(|source| reading.failed(side, &gvr, source));
         }
         let asked = watches.asked(side, &gvr, &scope.0);
@@ -301,6 +333,7 @@ impl RelatedReader<'_> {
             }
             object => object.map_err(|source| reading.failed(side, &gvr, source))?,
         };
+        self.within_bytes(reading, object.as_ref().and_then(Object::from_value).map_or(0, |object| object.kept()))?;
         if let Some(asked) = asked {
             asked.learn(&scope, name, object.as_ref());
         }
@@ -326,6 +359,7 @@ impl RelatedReader<'_> {
         let blind = answer == CacheAnswer::Blind;
         let objects = if let (CacheAnswer::Known(objects), false) = (answer, reading.live) {
             self.within_names(reading.rules, objects.len())?;
+            self.within_bytes(reading, objects.iter().map(Object::kept).sum())?;
             let objects = objects.iter().map(Object::read).collect::<Result<Vec<_>, _>>();
             objects.map_err(|source| reading.failed(side, &gvr, source))?
         } else {
@@ -335,6 +369,7 @@ impl RelatedReader<'_> {
             let mut all = all.map_err(failed)?;
             all.retain(|object| selector.matches_object(&object.value()));
             self.within_names(reading.rules, all.len())?;
+            self.within_bytes(reading, all.iter().map(Object::kept).sum())?;
             let objects = all.iter().map(Object::read).collect::<Result<Vec<_>, _>>().map_err(failed)?;
             if let Some(asked) = asked {
                 asked.learn_list(&scope, selector, &objects);

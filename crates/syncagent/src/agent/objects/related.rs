@@ -5,6 +5,7 @@
 //!      └── asks the servers where the cache does not know, and before anything is withdrawn
 //! ```
 
+mod bytes;
 mod cache;
 pub(super) mod held;
 mod keys;

@@ -8,6 +8,9 @@ use crate::decide::{Role, Side};
 use crate::rules::metadata::KCP_SIDE;
 use crate::rules::related::{Gvr, Related, RelatedError};
 
+/// The flag that says how much of one workspace is kept in memory.
+pub(super) const CACHED_BYTES: &str = "--max-cached-bytes";
+
 /// Why related objects cannot be read.
 #[derive(Debug, Error)]
 pub(in crate::agent::objects) enum ReadError {
@@ -71,6 +74,11 @@ impl ReadError {
             return Self::Forbidden(Box::new(Forbidden { identifier, side, gvr, way_out, source }));
         }
         Self::Server { identifier, source }
+    }
+
+    /// Whether there is no room for the objects of the workspace.
+    pub fn is_for_want_of_room(&self) -> bool {
+        matches!(self, Self::Rules { source: RelatedError::TooMany { flag, .. }, .. } if *flag == CACHED_BYTES)
     }
 
     /// The same without the provider's servers, accounts and rights: what a consumer can do something about, or that nothing can be done.

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::bytes::RelatedBytes;
 use super::cache::{CacheAnswer, Origin, RelatedCache, ServedBy};
 use super::keys::{ClusterNamespace, PrimaryKey};
 use super::patience::Patience;
@@ -46,6 +47,8 @@ pub(in crate::agent::objects) struct RelatedWatches {
     pub absences: Patience,
     /// Since when consumers refuse what the end of their orders needs.
     pub refusals: Patience,
+    /// What they take of the agent's memory.
+    bytes: RelatedBytes,
     running: Mutex<HashMap<(Side, Gvr), RunningWatch>>,
     interests: Mutex<HashMap<PrimaryKey, HashSet<Interest>>>,
     requeues: Arc<Requeues>,
@@ -87,6 +90,7 @@ impl RelatedWatches {
             primaries: AllPrimaries::default(),
             absences,
             refusals: Patience::default(),
+            bytes: RelatedBytes::default(),
             running: Mutex::default(),
             interests: Mutex::default(),
             requeues: Arc::default(),
@@ -109,6 +113,7 @@ impl RelatedWatches {
         for user in users {
             self.set_interests(&user, &HashSet::new());
         }
+        requeue(&self.requeues, self.bytes.forget_all(published));
         self.running.lock().retain(|_, running| !running.cache.lock().is_empty());
     }
 
@@ -128,8 +133,19 @@ impl RelatedWatches {
     /// A primary is gone.
     pub fn forget(&self, user: &PrimaryKey) {
         self.set_interests(user, &HashSet::new());
+        self.settle_bytes(user, 0, false);
         self.absences.forget(user);
         self.refusals.forget(user);
+    }
+
+    /// A primary that is being read needs so many bytes in all. If its workspace has no room for them, returns how many it would have.
+    pub fn reserve_bytes(&self, user: &PrimaryKey, bytes: usize, most: usize) -> Result<(), usize> {
+        self.bytes.reserve(user, bytes, most)
+    }
+
+    /// A primary was read and needs so many bytes, or was refused some. Those that waited for room are reconciled if there is more.
+    pub fn settle_bytes(&self, user: &PrimaryKey, bytes: usize, refused: bool) {
+        requeue(&self.requeues, self.bytes.settle(user, bytes, refused));
     }
 
     /// What is known of one object.
@@ -335,13 +351,7 @@ impl CacheFeed {
     }
 
     fn requeue(&self, users: HashSet<PrimaryKey>) {
-        let requeues = self.requeues.lock();
-        for (published, key) in users {
-            if let Some(requeue) = requeues.get(&published) {
-                // Nobody listens any more when the PublishedResource has gone.
-                let _ = requeue.send(key);
-            }
-        }
+        requeue(&self.requeues, users);
     }
 
     /// Watches one endpoint.
@@ -383,6 +393,19 @@ impl CacheFeed {
             };
             let users = self.cache.lock().apply(&endpoint, &event, serves);
             self.requeue(users);
+        }
+    }
+}
+
+fn requeue(requeues: &Requeues, users: HashSet<PrimaryKey>) {
+    if users.is_empty() {
+        return;
+    }
+    let requeues = requeues.lock();
+    for (published, key) in users {
+        if let Some(requeue) = requeues.get(&published) {
+            // Nobody listens any more when the PublishedResource has gone.
+            let _ = requeue.send(key);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use carrick_client::{Client, Error, ListOptions, Object};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use error::no_kind;
 
@@ -18,10 +18,10 @@ use crate::agent::discovery::RelatedKind;
 use crate::api::{Access, Origin};
 use crate::decide::state::PrimaryState;
 use crate::decide::{ObjectAddress, RelatedSeen, RelatedView, Role, Side};
-use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, is_deleting};
 use crate::rules::related::{Gvr, NameSource, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
-use crate::rules::{Rules, access};
+use crate::rules::{Rules, access, reads};
 
 pub(super) use error::ReadError;
 
@@ -92,13 +92,25 @@ struct ReadPass<'a> {
     absent: &'a Mutex<Vec<String>>,
 }
 
+/// What is noted while objects are read.
+type Marks<'a> = (&'a Mutex<HashSet<Interest>>, &'a Mutex<Unseen>, &'a Mutex<Vec<String>>);
+
 impl RelatedReader<'_> {
     /// What the rules name.
     async fn named(&self, copy: &Value, live: bool) -> RelatedRead {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
         let mut read = RelatedRead { complete: true, ..RelatedRead::default() };
         let (interests, unseen, absent) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let marks = (&interests, &unseen, &absent);
+        // The end of an order writes nothing that rules make, so nothing is looked at for it.
+        if !is_deleting(self.source) {
+            self.look(&mut read, primaries, live, marks).await;
+        }
         for (entry, rules) in self.rules.related.iter().enumerate() {
+            if reads::lacking_any(&rules.mutation.objects_read(), &read.view.unread) {
+                read.view.unknown.insert(entry);
+                continue;
+            }
             let reading = ReadPass { live, rules, interests: &interests, unseen: &unseen, absent: &absent };
             match self.read_entry(entry, &reading, primaries).await {
                 Ok(found) if read.view.seen.len() + found.len() > self.rules.budget.objects => {
@@ -124,6 +136,46 @@ impl RelatedReader<'_> {
         read.unseen = unseen.into_inner();
         read.absent = absent.into_inner();
         read
+    }
+
+    /// Reads what rules look at. An entry that cannot be read makes unknown what depends on it, and nothing else.
+    async fn look(&self, read: &mut RelatedRead, primaries: Primaries<'_>, live: bool, marks: Marks<'_>) {
+        let (interests, unseen, absent) = marks;
+        let mut objects = Map::new();
+        for entry in &self.rules.reads {
+            let reading = ReadPass { live, rules: &entry.rules, interests, unseen, absent };
+            match self.first(&reading, primaries).await {
+                Ok(found) => {
+                    objects.insert(entry.identifier.clone(), found.unwrap_or_default());
+                }
+                Err(problem) => {
+                    read.view.unread.insert(entry.identifier.clone());
+                    read.problems.push(problem);
+                }
+            }
+        }
+        if !self.rules.reads.is_empty() {
+            read.view.objects = objects.into();
+        }
+    }
+
+    /// The first object that an entry of `spec.reads` finds.
+    async fn first(&self, reading: &ReadPass<'_>, primaries: Primaries<'_>) -> Result<Option<Value>, ReadError> {
+        let rules = reading.rules;
+        let kind = self.kind(reading, SERVICE_SIDE, &rules.source).await?;
+        let mut named = 0;
+        let mut found = Vec::new();
+        for (from, _) in self.namespaces(reading, (&kind, &kind), primaries).await? {
+            let from = if kind.kind.namespaced { from.as_str() } else { "" };
+            let broken = |source| ReadError::Rules { identifier: rules.identifier.clone(), source };
+            self.check_place(rules, from, from, primaries).map_err(broken)?;
+            found.append(&mut self.originals(reading, &kind, from, (primaries, &mut named)).await?);
+        }
+        let name = |(object, _): &(Value, String)| {
+            let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+            (text("namespace"), text("name"))
+        };
+        Ok(found.into_iter().min_by_key(name).map(|(object, _)| object))
     }
 
     async fn read_entry(

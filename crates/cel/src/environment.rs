@@ -42,6 +42,20 @@ pub(crate) fn mutation() -> &'static Environment {
     &MUTATION
 }
 
+/// The same with `objects`, which the caller names.
+pub(crate) fn mutation_with_objects() -> &'static Environment {
+    static MUTATION: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["value", "self", "other", "objects"], false));
+    &MUTATION
+}
+
+/// The environment of summaries: `self`, `other`, `objects`, `related`; the same functions as for mutations.
+pub(crate) fn summary() -> &'static Environment {
+    static SUMMARY: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["self", "other", "objects", "related"], false));
+    &SUMMARY
+}
+
 /// The environment of validation rules: `self`, `oldSelf`; everything the API server has.
 pub(crate) fn rule() -> &'static Environment {
     static RULE: LazyLock<Environment> = LazyLock::new(|| Environment::new(&["self", "oldSelf"], true));

@@ -78,6 +78,7 @@ mod rule;
 mod schema;
 mod signature;
 mod stack;
+mod summary;
 mod types;
 mod value;
 
@@ -88,6 +89,7 @@ pub use mutation::Mutation;
 pub use reads::FieldRead;
 pub use rule::{Rule, Verdict};
 pub use schema::Schema;
+pub use summary::{Summary, SummaryInput};
 
 /// Runs the examples of the README.
 #[cfg(doctest)]

@@ -1,5 +1,7 @@
 //! Mutations: expressions that compute a new value for a field.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::convert::{Integers, exact_as_doubles, to_json};
@@ -7,6 +9,7 @@ use crate::environment;
 use crate::error::{CompileError, EvalError};
 use crate::expression::Expression;
 use crate::input::Input;
+use crate::reads::FieldRead;
 
 /// An expression over `value`, `self` and `other` that gives a JSON value.
 ///
@@ -30,13 +33,30 @@ impl Mutation {
         Ok(Self { expression: Expression::compile(expression, environment::mutation(), &[])? })
     }
 
+    /// The same for an expression that may use `objects` as well.
+    pub fn compile_with_objects(expression: &str) -> Result<Self, CompileError> {
+        Ok(Self { expression: Expression::compile(expression, environment::mutation_with_objects(), &[])? })
+    }
+
     /// Evaluates the expression: `value` is what is at the path now, `this` is bound to `self`.
     pub fn eval(&self, value: &Value, this: &Value, other: &Value) -> Result<Value, EvalError> {
+        self.eval_with_objects(value, this, other, &Value::Null)
+    }
+
+    /// The same with `objects`.
+    pub fn eval_with_objects(
+        &self,
+        value: &Value,
+        this: &Value,
+        other: &Value,
+        objects: &Value,
+    ) -> Result<Value, EvalError> {
         let run = |integers: Integers| {
             let result = self.expression.eval(|name| {
                 Ok(match name {
                     "value" => Input::Json(value, integers),
                     "self" => Input::Json(this, Integers::Kept),
+                    "objects" => Input::Json(objects, Integers::Kept),
                     _ => Input::Json(other, Integers::Kept),
                 })
             });
@@ -49,5 +69,10 @@ impl Mutation {
             Err(error) if error != EvalError::TooManySteps => run(Integers::Kept),
             result => result,
         }
+    }
+
+    /// What of `objects` the expression reads.
+    pub fn objects_read(&self) -> BTreeSet<FieldRead> {
+        self.expression.reads("objects")
     }
 }

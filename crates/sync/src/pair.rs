@@ -271,6 +271,16 @@ impl<T: Transform> Pair<'_, T> {
         Ok(())
     }
 
+    /// The step that gives the source a status; none if it has it, as far as the server accepts it.
+    pub fn write_status(&self, wanted: &Value) -> Option<Step> {
+        if self.is_settled_status(Some(wanted), self.source.get("status")) {
+            return None;
+        }
+        let object = with_status(self.source, Some(wanted));
+        let (at, entry, schema) = (self.source_at.clone(), self.entry.clone(), self.schema.to_owned());
+        Some(Step::WriteStatus { at, object, entry, schema })
+    }
+
     /// The object whose status was refused and is not sent again.
     pub fn refused_status(&self) -> Option<&ObjectAddress> {
         let note = self.remembered?.status.as_ref()?;

@@ -5,7 +5,9 @@ mod crd;
 mod limits;
 mod mutation;
 mod published_resource;
+mod reads;
 mod related;
+mod report;
 mod schema;
 mod strict;
 
@@ -17,10 +19,12 @@ pub use published_resource::{
     Condition, Filter, LabelSelector, Meta, Naming, Projection, PublishedResource, PublishedResourceSpec,
     PublishedResourceStatus, SelectorRequirement, ServedFor, SourceResource, Synchronization,
 };
+pub use reads::{ReadResource, ReadSelection};
 pub use related::{
     Access, CleanupPolicy, Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection,
     SelectionSelector, TemplateExpression, Watch,
 };
+pub use report::Report;
 pub use strict::{problems, unknown_field};
 
 /// API group of the PublishedResource kind.

@@ -26,8 +26,10 @@ pub mod projection;
 pub mod proof;
 pub mod provenance;
 mod raw_json;
+pub mod reads;
 pub mod related;
 pub mod renewal;
+pub mod report;
 pub mod review;
 pub mod rights;
 pub mod schema;
@@ -55,7 +57,9 @@ use metadata::is_deleting;
 use mutation::{Mutation, MutationError};
 use naming::{Naming, NamingError};
 use projection::{ProjectionError, exchanged, in_use, name_in_kcp, project};
+use reads::{Read, ReadsError};
 use related::{Related, RelatedError};
+use report::{Report, ReportError};
 use selector::{Selector, SelectorError};
 use withdrawal::notice;
 
@@ -85,6 +89,12 @@ pub enum RuleError {
     /// A related resource is not valid.
     #[error(transparent)]
     Related(#[from] RelatedError),
+    /// What is to be looked at is not valid.
+    #[error(transparent)]
+    Reads(#[from] ReadsError),
+    /// What is to be reported is not valid.
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// An admission rule is not valid.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
@@ -173,6 +183,10 @@ pub struct Rules {
     pub subresources: Vec<&'static str>,
     /// Related objects.
     pub related: Vec<Related>,
+    /// Objects of the service cluster that rules look at.
+    pub reads: Vec<Read>,
+    /// What the status of an order says in the agent's name.
+    pub report: Option<Report>,
     /// What to do with existing objects in the place of a copy.
     pub adoption: Adoption,
     /// What happens to orders that have gone back in time.
@@ -238,6 +252,9 @@ impl Rules {
                 return Err(RelatedError::Circle { at, identifier, other }.into());
             }
         }
+        let reads = reads::compile(pr, authorship, naming.literal_namespace())?;
+        let report = Report::compile(pr, version.has_status(), &remote.kind)?;
+        reads::check_references(&reads, &related, report.as_ref())?;
         Ok(Self {
             duty: Duty::Sync,
             blind: false,
@@ -255,6 +272,8 @@ impl Rules {
             conversions: journey.conversions,
             subresources,
             related,
+            reads,
+            report,
             local,
             remote,
             adoption: Adoption::parse(&pr.spec.adoption).unwrap_or_default(),
@@ -273,8 +292,10 @@ impl Rules {
 
     /// The same with the rules for admission, which need whole schemas: the CRD as it looks in kcp.
     pub fn admitting(self, pr: &PublishedResource, projected: &Crd) -> Result<Self, RuleError> {
-        let admission = Admission::compile(pr, projected, in_use(&projected.spec.versions))?;
-        Ok(Self { admission, ..self })
+        let version = in_use(&projected.spec.versions);
+        let admission = Admission::compile(pr, projected, version)?;
+        let report = self.report.map(|report| report.within(version));
+        Ok(Self { admission, report, ..self })
     }
 
     /// The same with the agent's settings as defaults. Kinds without a status subresource are not applied, because field ownership cannot
@@ -313,7 +334,11 @@ impl Rules {
         });
         let primary = [&self.local, &self.remote].map(|kind| (kind.group.as_str(), kind.plural.as_str()));
         let mut pairs = pairs.chain([primary]);
-        is_secret(&kind.group, &kind.plural)
+        // What a rule makes of a Secret can be in whatever it writes.
+        let reads_secret =
+            self.reads.iter().any(|read| is_secret(&read.rules.source.group, &read.rules.source.resource));
+        reads_secret
+            || is_secret(&kind.group, &kind.plural)
             || pairs.any(|pair| {
                 pair.iter().any(|(group, plural)| is_secret(group, plural))
                     && pair.iter().any(|(group, plural)| is(group, plural))
@@ -337,6 +362,8 @@ impl Rules {
             bare.spec.naming = None;
             bare.spec.mutation = None;
             bare.spec.related = Vec::new();
+            bare.spec.reads = Vec::new();
+            bare.spec.report = None;
             // Versions stay: they say in which one objects are read.
             Self::build(&bare, crd, agent_name, Journey::default())
         })?;

@@ -13,7 +13,7 @@ use crate::rules::conversion::ConversionError;
 use crate::rules::crd::{API_APPROVED, Crd, CrdError};
 use crate::rules::projection::{ProjectionError, project};
 use crate::rules::schema::{self, SchemaError};
-use crate::rules::{RuleError, Rules, exposure, fields, proof};
+use crate::rules::{RuleError, Rules, exposure, fields, proof, report};
 
 /// Agent name in schemas that are only printed.
 const AGENT: &str = "pubres-toolkit";
@@ -156,8 +156,11 @@ pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String
     let crd = definition(local, pr).await?;
     let rules = Rules::compile(pr, &crd, AGENT).and_then(|rules| rules.admitting(pr, &project(pr, &crd)?));
     let invalid = rules.err().map(|error| format!("not valid: {error}"));
-    let doubtful =
-        fields::doubts(pr, &crd).into_iter().chain(proof::doubts(pr, &crd)).chain(exposure::doubts(pr, &crd));
+    let doubtful = fields::doubts(pr, &crd)
+        .into_iter()
+        .chain(proof::doubts(pr, &crd))
+        .chain(exposure::doubts(pr, &crd))
+        .chain(report::doubts(pr, &crd));
     let doubtful = doubtful.map(|doubt| format!("doubtful: {doubt}"));
     Ok(invalid.into_iter().chain(doubtful).collect())
 }

@@ -15,12 +15,14 @@ work together, and each group has a page with examples. `[]` is an entry of a li
 ";
 
 /// Pages that explain a group of fields, by the group's name.
-const PAGES: [(&str, &str); 12] = [
+const PAGES: [(&str, &str); 14] = [
     ("filter", "../publishing/filter.md"),
     ("projection", "../publishing/projection.md"),
     ("naming", "../publishing/naming.md"),
     ("mutation", "../publishing/mutation.md"),
     ("related", "../publishing/related.md"),
+    ("reads", "../publishing/report.md"),
+    ("report", "../publishing/report.md"),
     ("limits", "../publishing/limits.md"),
     ("admission", "../publishing/limits.md"),
     ("feedback", "../publishing/limits.md"),

@@ -20,6 +20,7 @@ use super::catalog::Catalog;
 use super::discovery::is_served;
 use super::retry::Retry;
 use crate::api::{Origin, PublishedResource};
+use crate::rules::reads;
 use crate::rules::related::{Gvr, Related};
 use crate::rules::rights::{NeededRight, needs};
 
@@ -98,7 +99,7 @@ impl Question {
 /// What one PublishedResource needs.
 struct Wanted {
     needs: Vec<NeededRight>,
-    served: Vec<(usize, Gvr)>,
+    served: Vec<(String, Gvr)>,
 }
 
 impl Wanted {
@@ -128,13 +129,18 @@ fn of_need(need: &NeededRight) -> impl Iterator<Item = Question> {
         .map(|verb| Question::Right(need.group.clone(), need.resource.clone(), need.namespace.clone(), verb))
 }
 
-/// Related resources on the service cluster, by the place of their entry.
-fn served(pr: &PublishedResource) -> Vec<(usize, Gvr)> {
+/// Related resources on the service cluster, and those that rules look at, by the field of their entry.
+fn served(pr: &PublishedResource) -> Vec<(String, Gvr)> {
     let compiled = pr.spec.related.iter().enumerate().filter_map(|(at, entry)| {
         let related = Related::compile("spec.related", entry).ok()?;
-        Some((at, if related.origin == Origin::Service { related.source } else { related.destination }))
+        let gvr = if related.origin == Origin::Service { related.source } else { related.destination };
+        Some((format!("spec.related[{at}]"), gvr))
     });
-    compiled.collect()
+    let looked_at =
+        pr.spec.reads.iter().enumerate().filter_map(|(at, entry)| {
+            Some((format!("spec.reads[{at}]"), reads::select("spec.reads", entry).ok()?.source))
+        });
+    compiled.chain(looked_at).collect()
 }
 
 /// What was answered, and when.
@@ -173,7 +179,7 @@ impl Answers {
             });
             granted.lacking.insert(name.clone(), lacking.collect());
             let unserved = one.served.iter().filter(|(_, gvr)| self.get(&Question::Served(gvr.clone())) == Some(false));
-            let unserved: Vec<String> = unserved.map(|(at, gvr)| not_served(*at, gvr)).collect();
+            let unserved: Vec<String> = unserved.map(|(at, gvr)| not_served(at, gvr)).collect();
             if !unserved.is_empty() {
                 granted.unserved.insert(name.clone(), unserved);
             }
@@ -195,17 +201,17 @@ pub(crate) async fn unserved(local: &Client, catalog: &Catalog) -> BTreeMap<Stri
     for (name, wanted) in Wanted::of(catalog) {
         for (at, gvr) in &wanted.served {
             if is_served(local, gvr).await.is_ok_and(|served| !served) {
-                unserved.entry(name.clone()).or_default().push(not_served(*at, gvr));
+                unserved.entry(name.clone()).or_default().push(not_served(at, gvr));
             }
         }
     }
     unserved
 }
 
-fn not_served(at: usize, Gvr { group, version, resource }: &Gvr) -> String {
+fn not_served(at: &str, Gvr { group, version, resource }: &Gvr) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     format!(
-        "spec.related[{at}]: the service cluster serves no {resource}{dot}{group} in version {version}; install its CRD, or correct group, \
+        "{at}: the service cluster serves no {resource}{dot}{group} in version {version}; install its CRD, or correct group, \
          version and resource"
     )
 }

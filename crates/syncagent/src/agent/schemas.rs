@@ -446,7 +446,8 @@ impl Case {
         let told = [entry.as_ref().map(|entry| &entry.doubts), granted.unserved.get(name), exported.doubts.get(name)];
         let doubts = told.into_iter().flatten().flatten().cloned().collect();
         // Whether related resources can be had, both servers tell; until then nothing is said, rather than something and then its contrary.
-        let known = pr.spec.related.is_empty() || !pr.is_synchronized() || (rights.is_some() && exported.is_known());
+        let names_any = !pr.spec.related.is_empty() || !pr.spec.reads.is_empty();
+        let known = !names_any || !pr.is_synchronized() || (rights.is_some() && exported.is_known());
         Some(Self {
             exported: entry.as_ref().and_then(|entry| {
                 // Behind a gate, the status says which schema is to be exported.

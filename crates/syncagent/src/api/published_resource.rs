@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::schema::{Described, described};
-use super::{AdmissionRule, Conversion, Limits, Mutation, RelatedResource, WITHDRAW_AT};
+use super::{AdmissionRule, Conversion, Limits, Mutation, ReadResource, RelatedResource, Report, WITHDRAW_AT};
 
 /// A provider's request to publish one kind of the service cluster in kcp.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,6 +60,10 @@ described! {
         pub mutation: Option<Mutation>,
         /// Objects that are copied along with the primary.
         pub related: Vec<RelatedResource>,
+        /// Objects of the service cluster that the mutations of related objects and spec.report look at. They are not copied.
+        pub reads: Vec<ReadResource>,
+        /// What the status of an order says in the agent's name. Absent means nothing.
+        pub report: Option<Report>,
         /// What happens to an object that already exists in the place of a copy on the service cluster. Refuse (the default) leaves it alone;
         /// TakeOver makes it the copy, with the content of the source, and leaves it there when its order goes. A single object can be offered
         /// by its annotation syncagent.kcp.io/adoption: TakeOver, in consumers' workspaces too.

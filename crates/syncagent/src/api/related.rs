@@ -68,6 +68,8 @@ described! {
         pub mutation: Option<Mutation>,
         /// How a change of a related object finds its primary.
         pub watch: Option<Watch>,
+        /// Whether an order is not reported as Available before an object of this entry is in the consumer's workspace.
+        pub required: bool,
         /// Also copy the status from origin to destination.
         pub sync_status: bool,
         /// What of the service cluster this entry reaches for an order: what belongs to its copy (Owned), what is in the namespace of its

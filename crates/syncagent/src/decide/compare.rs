@@ -75,7 +75,9 @@ pub fn compare(rules: &Rules, source: &Value, copy: &Value) -> Comparison {
     });
     let (shown, reported) = (up(source), up(copy));
     let status = differences(&shown, &reported, |path| {
-        if told.get(path) == shown.get(path) && problem.is_none() { Why::Rules } else { Why::Open }
+        let is_reported = rules.report.as_ref().is_some_and(|report| report.writes(path));
+        let is_meant = is_reported || told.get(path) == shown.get(path);
+        if is_meant && problem.is_none() { Why::Rules } else { Why::Open }
     });
     let mut differences: Vec<Difference> = spec.into_iter().chain(status).collect();
     let all = ordered.keys().chain(placed.keys().filter(|path| !ordered.contains_key(*path))).count()
@@ -194,6 +196,18 @@ mod tests {
     fn told(comparison: &Comparison) -> Vec<(&str, Option<&str>, Option<&str>, Why)> {
         let each = comparison.differences.iter();
         each.map(|it| (it.path.as_str(), it.source.as_deref(), it.copy.as_deref(), it.why)).collect()
+    }
+
+    #[test]
+    fn what_the_agent_reports_is_no_difference_to_be_mended() {
+        let mut crd = crontab();
+        crd.spec.versions[0].subresources = serde_json::from_value(json!({"status": {}})).unwrap();
+        let rules =
+            Rules::compile(&published(json!({ "report": { "status": "'Available'" } })), &crd, "agent").unwrap();
+        let source = json!({"status": {"status": "Available", "relatedResources": {"a": {"name": "b"}}, "conditions": [{"type": "Placed"}], "url": "old"}});
+        let comparison = compare(&rules, &source, &json!({"status": {"url": "new"}}));
+        let open: Vec<&str> = told(&comparison).into_iter().filter(|it| it.3 == Why::Open).map(|it| it.0).collect();
+        assert_eq!(open, ["status.url"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::holders::{self, Holder, is_held_by, names, of_related, release};
 use super::narrowed;
 use super::refusal::{Refusal, as_placed, changes, places};
 use super::related::{self, RelatedContext, RelatedView};
+use super::report::{self, Reported, Standing};
 use super::restored::{self, Setback};
 use super::state::{PrimaryState, entry_key};
 use super::{Event, Next, ObjectAddress, Plan, Step};
@@ -58,6 +59,8 @@ pub struct PrimaryView<'a> {
     pub ended: bool,
     /// Names of agents that are no more, and whose orders are this one's.
     pub former: &'a BTreeSet<String>,
+    /// The time, for what is reported to consumers.
+    pub now: &'a str,
 }
 
 impl PrimaryView<'_> {
@@ -149,16 +152,10 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         return Err(Refusal::Limit(most).into());
     }
 
-    let context = related_context(rules, seen, source, &source_at);
-    if leaving
-        && let Some(related) = seen.related
-        && !related::clean_up(&context, related, &mut plan)
-    {
-        return Ok(plan);
-    }
-
+    let mut context = related_context(rules, seen, source, &source_at);
     let link = link_to_object(seen.key, seen.workspace_path, &rules.remote.resource(), source);
     let entry = entry_key(&seen.key.cluster, &seen.key.namespace, &seen.key.name);
+    let reported = reported(rules, seen, copy.filter(|_| !leaving), &context);
     let pair = Pair {
         vocabulary: &WORDS,
         source,
@@ -181,11 +178,25 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
         status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },
-        transform: &rules.mutation,
+        transform: &reported,
         offered: false,
         schema: &rules.schema,
         apply: rules.apply,
     };
+    if let Some(report) = rules.report.as_ref().filter(|_| leaving)
+        && let Some(step) = pair.write_status(&report::leaving(report, source))
+    {
+        // First it says so, and lists nothing any more; the rest follows from that change.
+        plan.steps.push(step);
+        return Ok(plan);
+    }
+    if leaving
+        && let Some(related) = seen.related
+        && !related::clean_up(&context, related, &mut plan)
+    {
+        return Ok(plan);
+    }
+
     let mut status = Vec::new();
     let setback = restored::setback(source, copy, seen.state.entry(&pair.entry).is_some(), seen.ended);
     let setback = setback.filter(|_| !leaving);
@@ -224,9 +235,15 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     if progress != PairProgress::Settled {
         plan.next = Next::Soon;
     }
+    if rules.report.is_some() && seen.related.is_none() {
+        // What is reported depends on what has not been read yet.
+        status.clear();
+    }
+    context.withholds = !status.is_empty() && reported.strikes_out();
     if !leaving && status.is_empty() {
         plan.notices.extend(pair.refused_status().map(refused_status));
     }
+    plan.notices.extend(reported.problem());
     plan.add(status, PairProgress::Settled);
     if !leaving && copy.is_some() && progress == PairProgress::Settled {
         plan.strands.extend(feedback::tell(rules, &source_at, source, Fate::Placed).map(|step| vec![step]));
@@ -274,6 +291,8 @@ fn related_context<'a>(
         schema: &rules.schema,
         published: &rules.name,
         agent_name: &rules.agent_name,
+        objects: seen.related.map_or(&Value::Null, |related| &related.objects),
+        withholds: false,
     }
 }
 
@@ -292,6 +311,21 @@ fn admit(rules: &Rules, source: &Value, copy: Option<&Value>, plan: &Plan) -> Re
         return Err(Refusal::Rule(why).into());
     }
     Ok(())
+}
+
+/// What becomes of an order on its way, and what is reported of it on the way back once it is placed.
+fn reported<'a>(
+    rules: &'a Rules,
+    seen: PrimaryView<'a>,
+    copy: Option<&'a Value>,
+    context: &RelatedContext<'_>,
+) -> Reported<'a> {
+    let (Some(report), Some(view), Some(source), Some(copy)) = (&rules.report, seen.related, seen.source, copy) else {
+        return Reported::plain(&rules.mutation);
+    };
+    let arrived = related::arrived(context, view);
+    let standing = Standing { source, copy, entries: &rules.related, view, arrived: &arrived };
+    Reported::of(&rules.mutation, report, (source, seen.now), standing)
 }
 
 /// What is said about an object that its consumer deletes, that this agent is done with, and that others hold.

@@ -24,7 +24,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use carrick_sync::{Pair, PairProgress, StatusFlow};
+use carrick_sync::{CopyEnd, Pair, PairProgress, StatusFlow};
 use serde_json::{Map, Value};
 
 use super::error::DecideError;
@@ -33,8 +33,9 @@ use super::state::{PrimaryState, entry_key};
 use super::{Event, Next, ObjectAddress, Plan, Record, Step};
 use crate::api::{CleanupPolicy, Origin};
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, WORDS, is_deleting, sha1_hex};
-use crate::rules::mutation::Mutation;
+use crate::rules::mutation::Informed;
 use crate::rules::provenance::Provenance;
+use crate::rules::reads;
 use crate::rules::related::Related;
 use crate::rules::{Adoption, ApiKind};
 pub use claims::is_placed;
@@ -110,6 +111,19 @@ pub struct RelatedView {
     pub strays: Vec<Stray>,
     /// Positions of entries whose objects are not known, because reading them failed or because some may be absent only for a moment.
     pub unknown: HashSet<usize>,
+    /// What `spec.reads` finds, by identifier: null where there is no such object.
+    pub objects: Value,
+    /// Identifiers of entries of `spec.reads` that could not be read.
+    pub unread: BTreeSet<String>,
+}
+
+/// A related object that is in kcp.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrived {
+    /// Position of its entry in `spec.related`.
+    pub entry: usize,
+    /// Where it is in kcp.
+    pub at: ObjectAddress,
 }
 
 impl RelatedSeen {
@@ -167,6 +181,10 @@ pub(super) struct RelatedContext<'a> {
     /// Name of the PublishedResource.
     pub published: &'a str,
     pub agent_name: &'a str,
+    /// What `spec.reads` finds, by identifier.
+    pub objects: &'a Value,
+    /// Whether the order still lists objects that are to be deleted: they wait until it does not.
+    pub withholds: bool,
 }
 
 /// A related object and its state.
@@ -177,6 +195,8 @@ struct KnownRelated<'a> {
     key: String,
     /// The marks its copy should carry; `None` if another primary's marks stay there, or none belong there.
     marks: Option<Provenance>,
+    /// What becomes of it on its way.
+    transform: Informed<'a>,
     /// What its copy carries if it was given to this agent.
     proof: String,
     /// The entry that leads back from the copy to the original, if there is one.
@@ -208,7 +228,7 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
             continue;
         }
         let ending = is_deleting(&known.seen.origin);
-        if !ending && known.is_ordered() {
+        if !ending && known.is_ordered() || ending && context.withholds {
             continue;
         }
         if let Some(back) = known.back.as_ref().filter(|_| !ending && !context.pair(known).made_copy()) {
@@ -252,6 +272,7 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
                 }
                 strands.push((strand, progress));
             }
+            Err(DecideError::Mutation(_)) if context.waits(known) => plan.notices.push(context.waiting(known)),
             Err(error) => plan.problems.push(format!("related resource {:?}: {error}", known.rules.identifier)),
         }
     }
@@ -267,12 +288,13 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
         plan.add(strand, progress);
     }
     plan.add(annotations::write_all(context, &announced).into_iter().collect(), PairProgress::Settled);
-    for dropped in &view.dropped {
+    for dropped in view.dropped.iter().filter(|_| !context.withholds) {
         let mut strand = Vec::new();
         let progress = context.take_back(dropped, &named, &mut strand);
         plan.add(strand, progress);
     }
-    for stray in view.strays.iter().filter(|stray| context.is_to_be_pruned(stray, &view.seen)) {
+    let prunes = |stray: &&Stray| !context.withholds && context.is_to_be_pruned(stray, &view.seen);
+    for stray in view.strays.iter().filter(prunes) {
         plan.add(context.prune(stray), PairProgress::Waiting);
     }
     let stale = annotations::remove_stale(context, &annotations, &view.unknown);
@@ -309,6 +331,27 @@ pub(super) fn clean_up(context: &RelatedContext<'_>, view: &RelatedView, plan: &
     done
 }
 
+/// The related objects that are in kcp: the consumer's own, and those of the service whose copies are ours and stay.
+pub(super) fn arrived(context: &RelatedContext<'_>, view: &RelatedView) -> Vec<Arrived> {
+    let all = context.known(&view.seen);
+    let stays = |origin: &Value| !is_deleting(origin);
+    let staying: Vec<&KnownRelated<'_>> = all.iter().filter(|known| stays(&known.seen.origin)).collect();
+    let is_there = |known: &&&KnownRelated<'_>| match known.rules.origin {
+        Origin::Kcp => true,
+        Origin::Service => {
+            known.seen.destination.as_ref().is_some_and(|copy| !is_deleting(copy))
+                && context.rival(known, &staying).is_none()
+                && context.pair(known).end() != CopyEnd::Leave
+        }
+    };
+    let address = |known: &KnownRelated<'_>| match known.rules.origin {
+        Origin::Kcp => known.record.origin.clone(),
+        Origin::Service => known.record.copy.clone(),
+    };
+    let there = staying.iter().filter(is_there);
+    there.map(|known| Arrived { entry: known.seen.entry, at: address(known) }).collect()
+}
+
 /// The object that a strand creates, in the form in which it is remembered.
 fn created(strand: &[Step]) -> Option<Value> {
     let creates = strand.iter().any(|step| matches!(step, Step::Create { .. }));
@@ -318,6 +361,19 @@ fn created(strand: &[Step]) -> Option<Value> {
 }
 
 impl RelatedContext<'_> {
+    /// Whether rules for an object refer to something that is not there yet.
+    fn waits(&self, known: &KnownRelated<'_>) -> bool {
+        !reads::lacking(&known.rules.mutation.objects_read(), self.objects).is_empty()
+    }
+
+    fn waiting(&self, known: &KnownRelated<'_>) -> String {
+        let lacking = reads::lacking(&known.rules.mutation.objects_read(), self.objects).join(", ");
+        format!(
+            "related resource {:?} waits for what its rules look at: spec.reads finds no {lacking}",
+            known.rules.identifier
+        )
+    }
+
     /// Description of another original that would become the same copy. The rules do not say which one is meant, unless one of them was
     /// there first.
     fn rival(&self, known: &KnownRelated<'_>, staying: &[&KnownRelated<'_>]) -> Option<String> {
@@ -420,7 +476,7 @@ impl RelatedContext<'_> {
             .ends(self.end_of_dropped(dropped))
     }
 
-    fn pair<'b>(&'b self, known: &'b KnownRelated<'_>) -> Pair<'b, Mutation> {
+    fn pair<'b>(&'b self, known: &'b KnownRelated<'_>) -> Pair<'b, Informed<'b>> {
         let (rules, seen) = (known.rules, known.seen);
         let recorded = self.recorded(known);
         Pair {
@@ -454,7 +510,7 @@ impl RelatedContext<'_> {
                 (true, false) => StatusFlow::Blocked,
                 (false, _) => StatusFlow::None,
             },
-            transform: &rules.mutation,
+            transform: &known.transform,
             offered: self.is_offered(known),
             schema: self.schema,
             apply: self.apply,
@@ -481,6 +537,7 @@ impl RelatedContext<'_> {
                 record,
                 key,
                 marks,
+                transform: Informed { mutation: &rules.mutation, objects: self.objects },
                 proof,
                 back: None,
                 wanted: object.wanted,

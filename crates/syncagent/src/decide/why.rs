@@ -1,5 +1,6 @@
 //! Describes what a plan does and why. Values of Secrets are never shown.
 
+use carrick_sync::Transform as _;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,6 +11,7 @@ use super::primary::{Copies, PrimaryView};
 use super::{ObjectAddress, Plan, Role, Side, Step, compare};
 use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_GENERATION, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::metadata::is_deleting;
+use crate::rules::mutation::Informed;
 use crate::rules::{Duty, Rules, Selection};
 
 /// Longest value that is shown whole.
@@ -63,10 +65,12 @@ fn changed(rules: &Rules, seen: PrimaryView<'_>) -> Vec<String> {
         let at = format!("service {} {}", rules.local.kind, shown_name(copy));
         format!("{at} is not as ordered: {}. This stays until the order changes the same fields", own.join(", "))
     });
-    let related = seen.related.into_iter().flat_map(|view| &view.seen).filter_map(|it| {
+    let related = seen.related.into_iter().flat_map(|view| view.seen.iter().map(move |it| (view, it)));
+    let related = related.filter_map(|(view, it)| {
         let entry = rules.related.get(it.entry)?;
         let copy = it.destination.as_ref()?;
-        let fields = compare::changed(&entry.mutation.spec(&it.origin, Some(copy)).ok()?, copy);
+        let transform = Informed { mutation: &entry.mutation, objects: &view.objects };
+        let fields = compare::changed(&transform.spec(&it.origin, Some(copy)).ok()?, copy);
         let at = it.record(entry).copy;
         let words = "This stays until the original changes the same fields";
         (!fields.is_empty()).then(|| format!("{at} is not as its original: {}. {words}", fields.join(", ")))

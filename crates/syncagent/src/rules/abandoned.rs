@@ -111,6 +111,8 @@ impl Abandoned {
             conversions: Conversions::default(),
             subresources: Vec::new(),
             related: Vec::new(),
+            reads: Vec::new(),
+            report: None,
             adoption: Adoption::default(),
             after_restore: AfterRestore::default(),
             apply: false,

@@ -35,6 +35,13 @@ pub fn doubts(pr: &PublishedResource, crd: &Crd) -> Vec<String> {
             check.selection(&format!("{at}.namespace"), namespace);
         }
     }
+    for (at, read) in pr.spec.reads.iter().enumerate() {
+        let (at, object) = (format!("spec.reads[{at}].object"), read.object.as_related());
+        check.selection(&at, &object);
+        if let Some(namespace) = &object.namespace {
+            check.selection(&format!("{at}.namespace"), namespace);
+        }
+    }
     check.found
 }
 

@@ -22,7 +22,7 @@ pub fn cel(text: &str, error: &carrick_cel::CompileError) -> String {
     let meant = match error {
         carrick_cel::CompileError::Undeclared { name, .. } => {
             let functions = carrick_cel::reference::entries().into_iter().map(|entry| entry.name);
-            nearest(name, functions.chain(["self", "other", "value"]))
+            nearest(name, functions.chain(["self", "other", "value", "objects", "related"]))
         }
         _ => None,
     };

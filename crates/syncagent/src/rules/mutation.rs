@@ -1,7 +1,9 @@
 //! Mutations, compiled: changes to objects on their way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use carrick_cel::FieldRead;
 use carrick_go::regex::GoRegex;
 use carrick_json::path;
 use carrick_sync::Transform;
@@ -54,6 +56,9 @@ pub struct Mutation {
     status: Vec<MutationStep>,
 }
 
+/// Compiles an expression.
+type CelCompiler = fn(&str) -> Result<carrick_cel::Mutation, carrick_cel::CompileError>;
+
 /// One compiled change.
 #[derive(Debug, Clone)]
 pub(super) struct MutationStep {
@@ -87,23 +92,71 @@ impl Transform for Mutation {
     }
 }
 
+/// Mutations together with what `spec.reads` finds.
+#[derive(Debug, Clone, Copy)]
+pub struct Informed<'a> {
+    /// The mutations.
+    pub mutation: &'a Mutation,
+    /// What is found, by identifier.
+    pub objects: &'a Value,
+}
+
+impl Transform for Informed<'_> {
+    type Error = MutationError;
+
+    fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
+        apply(&self.mutation.spec, source, copy.unwrap_or(&Value::Null), self.objects)
+    }
+
+    fn keeps_spec(&self) -> bool {
+        self.mutation.keeps_spec()
+    }
+
+    fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
+        apply(&self.mutation.status, copy, source, self.objects)
+    }
+}
+
+/// What a rule refers to of `spec.reads`: one entry by its identifier, or any of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectsRead {
+    /// Field of the PublishedResource.
+    pub at: String,
+    /// The identifier; none if it is not written down.
+    pub identifier: Option<String>,
+}
+
 impl Mutation {
     /// Compiles the rules found at the given field of a PublishedResource.
     pub fn compile(at: &str, mutation: Option<&api::Mutation>) -> Result<Self, MutationError> {
+        Self::compile_by(at, mutation, carrick_cel::Mutation::compile)
+    }
+
+    /// The same for rules that may refer to what `spec.reads` finds.
+    pub fn compile_informed(at: &str, mutation: Option<&api::Mutation>) -> Result<Self, MutationError> {
+        Self::compile_by(at, mutation, carrick_cel::Mutation::compile_with_objects)
+    }
+
+    fn compile_by(at: &str, mutation: Option<&api::Mutation>, cel: CelCompiler) -> Result<Self, MutationError> {
         let Some(mutation) = mutation else { return Ok(Self::default()) };
         let compile = |direction: &str, steps: &[api::ResourceMutation]| -> Result<Vec<MutationStep>, MutationError> {
             steps
                 .iter()
                 .enumerate()
-                .map(|(i, step)| MutationStep::compile(format!("{at}.{direction}[{i}]"), step, Template::compile))
+                .map(|(i, step)| MutationStep::compile(format!("{at}.{direction}[{i}]"), step, Template::compile, cel))
                 .collect()
         };
         Ok(Self { spec: compile("spec", &mutation.spec)?, status: compile("status", &mutation.status)? })
     }
 
+    /// What the rules refer to of `spec.reads`.
+    pub fn objects_read(&self) -> Vec<ObjectsRead> {
+        self.spec.iter().chain(&self.status).flat_map(MutationStep::objects_read).collect()
+    }
+
     /// The source as it is written to its copy.
     pub fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
-        apply(&self.spec, source, copy.unwrap_or(&Value::Null))
+        apply(&self.spec, source, copy.unwrap_or(&Value::Null), &Value::Null)
     }
 
     /// Whether nothing changes on the way to the copy.
@@ -113,14 +166,14 @@ impl Mutation {
 
     /// The copy as it is written to its source.
     pub fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
-        apply(&self.status, copy, source)
+        apply(&self.status, copy, source, &Value::Null)
     }
 }
 
-fn apply(steps: &[MutationStep], object: &Value, other: &Value) -> Result<Value, MutationError> {
+fn apply(steps: &[MutationStep], object: &Value, other: &Value, objects: &Value) -> Result<Value, MutationError> {
     let mut object = object.clone();
     for step in steps {
-        step.apply(&mut object, other)?;
+        step.apply(&mut object, other, objects)?;
     }
     Ok(object)
 }
@@ -131,6 +184,7 @@ impl MutationStep {
         at: String,
         step: &api::ResourceMutation,
         template: fn(&str) -> Result<Template, CompileError>,
+        cel: CelCompiler,
     ) -> Result<Self, MutationError> {
         let set = [step.delete.is_some(), step.regex.is_some(), step.template.is_some(), step.cel.is_some()];
         if set.iter().filter(|set| **set).count() > 1 {
@@ -151,10 +205,9 @@ impl MutationStep {
             let compiled = template(&rule.template).map_err(|e| compile_error(hints::template(&rule.template, &e)))?;
             // Its output becomes part of an object.
             (&rule.path, StepAction::Template(compiled.silent_about_missing()))
-        } else if let Some(cel) = &step.cel {
-            let compiled = carrick_cel::Mutation::compile(&cel.expression)
-                .map_err(|e| compile_error(hints::cel(&cel.expression, &e)))?;
-            (&cel.path, StepAction::Cel(Arc::new(compiled)))
+        } else if let Some(rule) = &step.cel {
+            let compiled = cel(&rule.expression).map_err(|e| compile_error(hints::cel(&rule.expression, &e)))?;
+            (&rule.path, StepAction::Cel(Arc::new(compiled)))
         } else {
             return Err(MutationError::Empty { at });
         };
@@ -165,15 +218,26 @@ impl MutationStep {
     }
 
     /// Changes an object.
-    pub(super) fn apply(&self, object: &mut Value, other: &Value) -> Result<(), MutationError> {
-        self.change(object, other).and_then(|()| still_an_object(object)).map_err(|reason| MutationError::Apply {
-            at: self.at.clone(),
-            path: self.path.clone(),
-            reason,
-        })
+    pub(super) fn apply(&self, object: &mut Value, other: &Value, objects: &Value) -> Result<(), MutationError> {
+        self.change(object, other, objects)
+            .and_then(|()| still_an_object(object))
+            .map_err(|reason| MutationError::Apply { at: self.at.clone(), path: self.path.clone(), reason })
     }
 
-    fn change(&self, object: &mut Value, other: &Value) -> Result<(), String> {
+    fn objects_read(&self) -> Vec<ObjectsRead> {
+        let identifiers: Vec<Option<String>> = match &self.action {
+            StepAction::Template(template) => {
+                let fields = template.fields();
+                let read = fields.iter().filter(|path| path.first() == Some(&"Objects"));
+                read.map(|path| path.get(1).map(|name| (*name).to_owned())).collect()
+            }
+            StepAction::Cel(program) => names_read(&program.objects_read()),
+            StepAction::Delete | StepAction::Set(_) | StepAction::Regex(..) => Vec::new(),
+        };
+        identifiers.into_iter().map(|identifier| ObjectsRead { at: self.at.clone(), identifier }).collect()
+    }
+
+    fn change(&self, object: &mut Value, other: &Value, objects: &Value) -> Result<(), String> {
         let result = match &self.action {
             StepAction::Delete => return path::delete(object, &self.path).map_err(|e| e.to_string()),
             StepAction::Set(text) => Value::from(text.as_str()),
@@ -187,17 +251,25 @@ impl MutationStep {
                 // As in the reference agent, the object being changed is always "local" here, whichever side it is on.
                 data.insert("LocalObject".into(), object.clone());
                 data.insert("RemoteObject".into(), other.clone());
+                if !objects.is_null() {
+                    data.insert("Objects".into(), objects.clone());
+                }
                 let rendered = template.render_mutation(found.value().as_ref(), get, &data);
                 rendered.map_err(|e| e.to_string())?.trim().into()
             }
             StepAction::Cel(program) => {
                 let value = path::get(object, &self.path).into_value();
                 // Numbers without a fraction become integers, because that is how API servers and the state Secret return them.
-                program.eval(&value, object, other).map_err(|e| e.to_string())?
+                program.eval_with_objects(&value, object, other, objects).map_err(|e| e.to_string())?
             }
         };
         path::set(object, &self.path, result).map_err(|e| e.to_string())
     }
+}
+
+/// The identifiers that an expression reads of `objects`; none for one that is not written down.
+pub(super) fn names_read(read: &BTreeSet<FieldRead>) -> Vec<Option<String>> {
+    read.iter().map(|field| field.path.first().map(|name| name.to_string())).collect()
 }
 
 /// The result must still be an object with metadata.

@@ -170,6 +170,10 @@ pub struct Related {
     pub sync_status: bool,
     /// Changes on the way.
     pub mutation: Mutation,
+    /// Whether an order is Available only once an object of this entry is in kcp.
+    pub required: bool,
+    /// Whether its objects are only looked at, where they are on the service cluster.
+    pub looked_at: bool,
     /// What of the service cluster it reaches.
     pub access: Option<Access>,
     /// Whether the provider alone determines the names of the objects.
@@ -260,7 +264,9 @@ impl Related {
             policy,
             spelled_out: related.cleanup_policy.is_some(),
             sync_status: related.sync_status,
-            mutation: Mutation::compile(&format!("{at}.mutation"), related.mutation.as_ref())?,
+            mutation: Mutation::compile_informed(&format!("{at}.mutation"), related.mutation.as_ref())?,
+            required: related.required,
+            looked_at: false,
             access: related.access,
             given: false,
             literal: None,
@@ -364,6 +370,8 @@ impl Related {
 
     fn sides<'a>(&self, primaries: Primaries<'a>) -> (&'a Value, &'a Value) {
         match self.origin {
+            // What is not copied has no names on the other side.
+            _ if self.looked_at => (primaries.local, primaries.local),
             Origin::Kcp => (primaries.remote, primaries.local),
             Origin::Service => (primaries.local, primaries.remote),
         }
@@ -389,6 +397,7 @@ impl Related {
             }
             SelectionMethod::Template(template) => {
                 let (origin_side, destination_side) = match self.origin {
+                    Origin::Service if self.looked_at => ("service", "service"),
                     Origin::Kcp => ("kcp", "service"),
                     Origin::Service => ("service", "kcp"),
                 };

@@ -107,6 +107,10 @@ pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<NeededRight>
             push(&mut needs, NeededRight::new(&gvr.group, &format!("{}/status", gvr.resource), &["update"], &why));
         }
     }
+    for entry in &pr.spec.reads {
+        let why = format!("needed to look at {:?} of spec.reads", entry.identifier);
+        push(&mut needs, NeededRight::new(&entry.group, &entry.resource, READ, &why));
+    }
     needs
 }
 
@@ -159,6 +163,22 @@ mod tests {
                 ("secrets".to_owned(), None, KEEP),
                 ("secrets/status".to_owned(), None, &["update"]),
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_looked_at_must_be_readable_and_nothing_more() {
+        let read = |resource: &str| json!({"identifier": "a", "version": "v1", "resource": resource, "object": {"template": {"template": "x"}}});
+        assert_eq!(
+            of(json!({"reads": [read("services")]})),
+            [("crontabs.example.com".to_owned(), None, KEEP), ("services".to_owned(), None, READ)]
+        );
+        // What is kept in line is read as well.
+        let related =
+            json!({"identifier": "b", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "x"}}});
+        assert_eq!(
+            of(json!({"related": [related], "reads": [read("secrets")]}))[1],
+            ("secrets".to_owned(), None, KEEP)
         );
     }
 

@@ -10,7 +10,7 @@ use super::entry::{Catalog, CatalogEntry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{AgentDefaults, Rules};
-use crate::rules::{exposure, fields, gate, projection, proof, schema, withdrawal};
+use crate::rules::{exposure, fields, gate, projection, proof, report, schema, withdrawal};
 
 /// A PublishedResource as it was read.
 #[derive(Debug, Clone)]
@@ -156,6 +156,7 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
     let mut doubts = fields::doubts(pr, crd);
     doubts.extend(proof::doubts(pr, crd));
     doubts.extend(exposure::doubts(pr, crd));
+    doubts.extend(report::doubts(pr, crd));
     Ok(CatalogEntry {
         pr: Arc::clone(pr),
         crd: Arc::new(outline),

@@ -3,6 +3,7 @@
 mod agent;
 mod record;
 mod send;
+mod unplaced;
 
 use serde_json::Value;
 
@@ -51,6 +52,14 @@ impl Executor {
     pub async fn tell(&self, order: &Order<'_>, why: &str) -> Result<(), ReconcileError> {
         match self {
             Self::Send => send::tell(order, why).await,
+            Self::Record(_) => Ok(()),
+        }
+    }
+
+    /// Reports in the status of the order why it was not placed.
+    pub async fn report_unplaced(&self, order: &Order<'_>, error: &ReconcileError) -> Result<(), ReconcileError> {
+        match self {
+            Self::Send => unplaced::report(order, error).await,
             Self::Record(_) => Ok(()),
         }
     }

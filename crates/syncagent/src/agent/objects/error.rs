@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::feedback::failing::Station;
 use super::reader::ReadError;
+use crate::decide::report::{Unplaced, UnplacedReason};
 use crate::decide::{DecideError, ObjectAddress};
 use crate::rules::Rules;
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
@@ -208,6 +209,18 @@ impl ReconcileError {
             _ => self.for_consumer(),
         };
         Some(told.chars().take(LONGEST_DETAIL).collect())
+    }
+
+    /// Why the order, or its last change, was not placed, for its status. Whoever cannot be reached is not named.
+    pub fn unplaced(&self, rules: &Rules, key: &SourceKey) -> Option<Unplaced> {
+        if let Self::Decide(DecideError::Refused(refusal)) = self {
+            return Some(Unplaced { reason: UnplacedReason::of(refusal), message: refusal.to_string() });
+        }
+        if self.is_transient() && !self.is_race() && self.station(rules, key) == Station::Copy {
+            let message = "the provider's cluster cannot be reached at the moment; it is tried again".to_owned();
+            return Some(Unplaced { reason: UnplacedReason::Unreachable, message });
+        }
+        self.refusal().map(|message| Unplaced { reason: UnplacedReason::Refused, message })
     }
 
     /// How long the next attempt has to wait, because something undoes what is written, or because a server asks for that.

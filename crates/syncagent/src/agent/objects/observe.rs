@@ -47,6 +47,8 @@ pub(super) struct Observed {
     former: Arc<BTreeSet<String>>,
     /// How many other objects of the workspace come first; nothing while not all of them are known.
     pub ahead: Option<usize>,
+    /// When that was.
+    now: String,
 }
 
 /// Observes one order. Related objects are left for [`Observed::read_related`]: mostly they are not needed.
@@ -84,6 +86,7 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
         was_released: shared.was_released(key),
         former: shared.context.former.borrow().clone(),
         ahead: Some(0),
+        now: now(),
     };
     let selected = rules.selects(source, observed.namespace.as_ref());
     if !observed.copies.is_empty() && selected != Selection::Out {
@@ -137,6 +140,7 @@ impl Observed {
             released: self.was_released,
             former: &self.former,
             ahead: self.ahead.unwrap_or_default(),
+            now: &self.now,
             ended: order.source["metadata"]["uid"].as_str().is_some_and(|uid| order.shared.states.has_ended(uid)),
         }
     }
@@ -154,13 +158,15 @@ impl Observed {
     /// Whether related objects must be read before a plan is complete.
     pub fn lacks_related(&self, order: &Order<'_>, plan: &Plan) -> bool {
         let Order { rules, .. } = order;
-        let has_related = !rules.related.is_empty() || self.state.records().next().is_some();
+        let looks = (!rules.reads.is_empty() || rules.report.is_some()) && !order.is_deleting();
+        let has_related = looks || !rules.related.is_empty() || self.state.records().next().is_some();
         has_related && !plan.needs_memory && (order.is_deleting() || plan.steps.is_empty())
     }
 
     /// Whether the rules name related objects that were not looked at.
     pub fn lacks_related_so_far(&self, order: &Order<'_>) -> bool {
-        !order.rules.related.is_empty() && self.related.is_empty() && !order.is_deleting()
+        let names_any = !order.rules.related.is_empty() || !order.rules.reads.is_empty();
+        names_any && self.related.is_empty() && !order.is_deleting()
     }
 
     /// Reads the related objects.
@@ -297,6 +303,11 @@ fn check_whole(order: &Order<'_>, copies: &[Arc<Object>]) -> Result<(), Reconcil
     let deep = copies.iter().find_map(|copy| Some((copy, copy.too_deep()?)));
     let Some((copy, problem)) = deep else { return Ok(()) };
     Err(ReconcileError::TooDeep { what: format!("its copy {}/{}", copy.namespace, copy.name), problem })
+}
+
+/// The time, as conditions have it.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn full_name(object: &Value) -> String {

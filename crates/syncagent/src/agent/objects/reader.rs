@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use carrick_client::{Client, Error, ListOptions, Object};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use error::{CACHED_BYTES, no_kind};
 
@@ -19,10 +19,10 @@ use crate::agent::discovery::RelatedKind;
 use crate::api::{Access, Origin};
 use crate::decide::state::PrimaryState;
 use crate::decide::{ObjectAddress, RelatedSeen, RelatedView, Role, Side};
-use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, is_deleting};
 use crate::rules::related::{Gvr, NameSource, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
-use crate::rules::{Rules, access};
+use crate::rules::{Rules, access, reads};
 
 pub(super) use error::ReadError;
 
@@ -95,25 +95,51 @@ struct ReadPass<'a> {
     absent: &'a Mutex<Vec<String>>,
 }
 
+/// What is noted while objects are read.
+#[derive(Default)]
+struct Notes {
+    bytes: AtomicUsize,
+    unseen: Mutex<Unseen>,
+    absent: Mutex<Vec<String>>,
+    kept: Mutex<HashSet<Interest>>,
+    released: Mutex<HashSet<Interest>>,
+}
+
+impl Notes {
+    /// A pass over one entry.
+    fn pass<'a>(&'a self, live: bool, rules: &'a Related, interests: &'a Mutex<HashSet<Interest>>) -> ReadPass<'a> {
+        ReadPass { live, rules, interests, bytes: &self.bytes, unseen: &self.unseen, absent: &self.absent }
+    }
+
+    /// Takes in what a pass was interested in. What the caches hold of an entry that does not fit is let go.
+    fn settle(&self, interests: Mutex<HashSet<Interest>>, before: usize, problem: Option<&ReadError>) {
+        let is_kept = !problem.is_some_and(ReadError::is_for_want_of_room);
+        if !is_kept {
+            self.bytes.store(before, Ordering::Relaxed);
+        }
+        let of = if is_kept { &self.kept } else { &self.released };
+        of.lock().extend(interests.into_inner());
+    }
+}
+
 impl RelatedReader<'_> {
     /// What the rules name.
     async fn named(&self, copy: &Value, live: bool) -> RelatedRead {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
         let mut read = RelatedRead { complete: true, ..RelatedRead::default() };
-        let (unseen, absent, bytes) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
-        let (mut kept, mut released) = (HashSet::new(), HashSet::new());
+        let notes = Notes::default();
+        // The end of an order writes nothing that rules make, so nothing is looked at for it.
+        if !is_deleting(self.source) {
+            self.look(&mut read, primaries, live, &notes).await;
+        }
         for (entry, rules) in self.rules.related.iter().enumerate() {
-            let (interests, before) = (Mutex::default(), bytes.load(Ordering::Relaxed));
-            let reading =
-                ReadPass { live, rules, interests: &interests, bytes: &bytes, unseen: &unseen, absent: &absent };
-            let found = self.read_entry(entry, &reading, primaries).await;
-            if found.as_ref().is_err_and(ReadError::is_for_want_of_room) {
-                // What the caches hold of it by now is let go.
-                bytes.store(before, Ordering::Relaxed);
-                released.extend(interests.into_inner());
-            } else {
-                kept.extend(interests.into_inner());
+            if reads::lacking_any(&rules.mutation.objects_read(), &read.view.unread) {
+                read.view.unknown.insert(entry);
+                continue;
             }
+            let (interests, before) = (Mutex::default(), notes.bytes.load(Ordering::Relaxed));
+            let found = self.read_entry(entry, &notes.pass(live, rules, &interests), primaries).await;
+            notes.settle(interests, before, found.as_ref().err());
             match found {
                 Ok(found) if read.view.seen.len() + found.len() > self.rules.budget.objects => {
                     let found = read.view.seen.len() + found.len();
@@ -134,15 +160,57 @@ impl RelatedReader<'_> {
                 }
             }
         }
+        let (kept, released) = (notes.kept.into_inner(), notes.released.into_inner());
         let watches = &self.shared.related;
         if !released.is_empty() {
             watches.set_interests(&self.user, &kept.union(&released).cloned().collect());
         }
         watches.set_interests(&self.user, &kept);
-        watches.settle_bytes(&self.user, bytes.into_inner(), !released.is_empty());
-        read.unseen = unseen.into_inner();
-        read.absent = absent.into_inner();
+        watches.settle_bytes(&self.user, notes.bytes.into_inner(), !released.is_empty());
+        read.unseen = notes.unseen.into_inner();
+        read.absent = notes.absent.into_inner();
         read
+    }
+
+    /// Reads what rules look at. An entry that cannot be read makes unknown what depends on it, and nothing else.
+    async fn look(&self, read: &mut RelatedRead, primaries: Primaries<'_>, live: bool, notes: &Notes) {
+        let mut objects = Map::new();
+        for entry in &self.rules.reads {
+            let (interests, before) = (Mutex::default(), notes.bytes.load(Ordering::Relaxed));
+            let found = self.first(&notes.pass(live, &entry.rules, &interests), primaries).await;
+            notes.settle(interests, before, found.as_ref().err());
+            match found {
+                Ok(found) => {
+                    objects.insert(entry.identifier.clone(), found.unwrap_or_default());
+                }
+                Err(problem) => {
+                    read.view.unread.insert(entry.identifier.clone());
+                    read.problems.push(problem);
+                }
+            }
+        }
+        if !self.rules.reads.is_empty() {
+            read.view.objects = objects.into();
+        }
+    }
+
+    /// The first object that an entry of `spec.reads` finds.
+    async fn first(&self, reading: &ReadPass<'_>, primaries: Primaries<'_>) -> Result<Option<Value>, ReadError> {
+        let rules = reading.rules;
+        let kind = self.kind(reading, SERVICE_SIDE, &rules.source).await?;
+        let mut named = 0;
+        let mut found = Vec::new();
+        for (from, _) in self.namespaces(reading, (&kind, &kind), primaries).await? {
+            let from = if kind.kind.namespaced { from.as_str() } else { "" };
+            let broken = |source| ReadError::Rules { identifier: rules.identifier.clone(), source };
+            self.check_place(rules, from, from, primaries).map_err(broken)?;
+            found.append(&mut self.originals(reading, &kind, from, (primaries, &mut named)).await?);
+        }
+        let name = |(object, _): &(Value, String)| {
+            let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+            (text("namespace"), text("name"))
+        };
+        Ok(found.into_iter().min_by_key(name).map(|(object, _)| object))
     }
 
     async fn read_entry(

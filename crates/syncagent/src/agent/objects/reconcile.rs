@@ -83,6 +83,7 @@ async fn reconcile_now(
     executor.report(&order, result.as_ref().err());
     let Err(error) = result else {
         shared.told.over(key);
+        shared.conditions.over(key);
         shared.reported.over(key);
         return result;
     };
@@ -90,6 +91,7 @@ async fn reconcile_now(
         Some(why) => executor.tell(&order, &why).await,
         None => Ok(()),
     };
+    let told = told.and(executor.report_unplaced(&order, &error).await);
     // What the provider does not want is no failure: it is reconciled again when something changes.
     if error.is_unwanted() { told.map(|()| Next::OnChange) } else { Err(error) }
 }

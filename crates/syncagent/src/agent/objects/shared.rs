@@ -82,6 +82,8 @@ pub(super) struct Shared {
     pub throttled: Throttled,
     /// What orders were told that are refused.
     pub told: ReportedReasons,
+    /// What the conditions of orders were given.
+    pub conditions: ReportedReasons,
     /// What events have said about orders that fail.
     pub reported: ReportedReasons,
     /// Objects whose last reconcile failed.
@@ -128,6 +130,7 @@ impl Shared {
             races: Races::default(),
             throttled: Throttled::default(),
             told: ReportedReasons::default(),
+            conditions: ReportedReasons::default(),
             reported: ReportedReasons::default(),
             failing: Arc::default(),
             warned: Arc::default(),
@@ -145,6 +148,7 @@ impl Shared {
     /// Swaps the rules.
     pub fn set_rules(&self, rules: &Arc<Rules>) {
         self.told.rules_changed();
+        self.conditions.rules_changed();
         self.reported.rules_changed();
         self.rules.send_replace(rules.clone());
         self.places.rules_changed();
@@ -229,6 +233,7 @@ impl Shared {
         self.races.over(key);
         self.throttled.forget(|known| known == key);
         self.told.over(key);
+        self.conditions.over(key);
         self.reported.over(key);
         self.room_queue.over(key);
         self.note_released(key, false);
@@ -251,6 +256,7 @@ impl Shared {
         self.places.forget_workspace(cluster);
         self.throttled.forget(is_there);
         self.told.forget(is_there);
+        self.conditions.forget(is_there);
         self.reported.forget(is_there);
         self.paths.lock().retain(|known, _| **known != *cluster);
     }

@@ -3,9 +3,10 @@
 mod edges;
 mod narrowed;
 mod refusals;
+mod reported;
 mod restored;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use carrick_json::merge;
 use proptest::prelude::*;
@@ -36,6 +37,10 @@ struct Model {
     released: bool,
     ahead: usize,
     ended: bool,
+    /// What `spec.reads` finds, which of its entries cannot be read, and which of `spec.related` are not known.
+    objects: Value,
+    unread: BTreeSet<String>,
+    unknown: HashSet<usize>,
     events: Vec<Event>,
     revision: u64,
     /// Which fields the agent owns, as the servers record it.
@@ -102,7 +107,8 @@ impl Model {
             })
             .into_iter()
             .collect();
-        let related = RelatedView { seen, ..RelatedView::default() };
+        let (objects, unread, unknown) = (self.objects.clone(), self.unread.clone(), self.unknown.clone());
+        let related = RelatedView { seen, objects, unread, unknown, ..RelatedView::default() };
         let seen = PrimaryView {
             key: &key(),
             workspace_path: None,
@@ -116,6 +122,7 @@ impl Model {
             ahead: self.ahead,
             ended: self.ended,
             former: &NOBODY,
+            now: "2026-01-01T00:00:00Z",
         };
         decide(rules, seen)
     }
@@ -581,6 +588,7 @@ fn several_copies_do_not_keep_an_object_from_being_released() {
         ahead: 0,
         ended: false,
         former: &NOBODY,
+        now: "2026-01-01T00:00:00Z",
     };
     assert_eq!(decide(&filtered(), seen).unwrap().steps.len(), 2);
 }
@@ -721,6 +729,7 @@ fn several_copies_are_an_error_that_names_them() {
         ahead: 0,
         ended: false,
         former: &NOBODY,
+        now: "2026-01-01T00:00:00Z",
     };
     assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
 }

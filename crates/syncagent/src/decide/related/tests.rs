@@ -246,6 +246,7 @@ impl World {
             ahead: 0,
             ended: false,
             former: &NOBODY,
+            now: "2026-01-01T00:00:00Z",
         };
         let plan = decide(rules, seen).unwrap();
         let Some(source) = source.filter(|source| plan.steps.is_empty() || is_deleting(source)) else { return plan };
@@ -1233,6 +1234,7 @@ fn very_many_are_announced_by_one_write_and_beyond_a_limit_they_are_refused_by_n
             ahead: 0,
             ended: false,
             former: &NOBODY,
+            now: "2026-01-01T00:00:00Z",
         };
         decide(&rules, seen).unwrap()
     };

@@ -57,7 +57,12 @@ impl ConversionStep {
                 cel: step.cel.clone(),
             };
             // An object is converted whenever it is read, and has to be the same each time.
-            Action::Change(MutationStep::compile(at.to_owned(), &change, Template::compile_steady)?)
+            Action::Change(MutationStep::compile(
+                at.to_owned(),
+                &change,
+                Template::compile_steady,
+                carrick_cel::Mutation::compile,
+            )?)
         };
         Ok(Self { at: at.to_owned(), when: when.transpose()?, action })
     }
@@ -75,7 +80,7 @@ impl ConversionStep {
             }
         }
         match &self.action {
-            Action::Change(change) => change.apply(object, before),
+            Action::Change(change) => change.apply(object, before, &Value::Null),
             Action::Move { from, to } => {
                 let found = path::get(object, from);
                 if !found.exists() {

@@ -178,6 +178,7 @@ impl OrderWorld {
         let view = PrimaryView {
             ended: false,
             former: &NOBODY,
+            now: "2026-01-01T00:00:00Z",
             key: &key,
             workspace_path: None,
             source: Some(source),

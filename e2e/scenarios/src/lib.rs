@@ -35,6 +35,7 @@ mod kubectl;
 mod leaders;
 mod lifecycle;
 mod limits;
+mod mesh;
 mod objects;
 mod outages;
 mod owner;
@@ -208,6 +209,11 @@ pub fn all() -> Vec<Scenario> {
             what_another_agent_held_and_made_is_let_go_and_taken_back
             an_order_ends_although_its_claims_are_not_accepted
             an_order_ends_although_marked_copies_may_not_be_listed;
+        mesh:
+            an_order_is_available_once_its_secret_has_arrived_with_the_port_of_a_service
+            an_order_that_goes_says_so_and_lists_nothing_any_more
+            what_a_consumer_names_is_looked_at_only_if_it_belongs_to_her_copy
+            what_a_schema_has_no_room_for_is_told_and_not_written;
         rules:
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served

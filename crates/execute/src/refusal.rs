@@ -3,6 +3,8 @@
 //! A [`Refusal`] is what came back, an [`Access`] what was attempted, and the side is where. The [`Ruling`] says what to try at once, what happens if that does not help either, and
 //! who gets to know. `docs/reference/refusals.md` is this table.
 
+#![allow(clippy::match_same_arms)] // each arm is a row of the table, with its reason
+
 use carrick_client::Error;
 use carrick_sync::Role;
 

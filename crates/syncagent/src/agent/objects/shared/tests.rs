@@ -53,8 +53,8 @@ fn key(cluster: &str, name: &str) -> SourceKey {
     SourceKey { cluster: cluster.into(), namespace: "ns".into(), name: name.into() }
 }
 
-fn warned() -> Option<Warned> {
-    Some(Warned { message: "taken".to_owned(), taken: true })
+fn warned() -> Warned {
+    Warned { message: "taken".to_owned(), taken: true }
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn an_order_that_was_released_is_forgotten_when_it_is_deleted() {
     let shared = shared();
     for name in ["stays", "goes"] {
         shared.note_released(&key("c", name), true);
-        shared.note_warned(&key("c", name), warned());
+        shared.note_warned(&key("c", name), Some(warned()));
         shared.room_queue.note(&key("c", name), 1);
     }
     shared.forget(&key("c", "goes"));
@@ -77,7 +77,7 @@ async fn of_a_workspace_that_has_left_no_order_is_kept() {
     let shared = shared();
     for cluster in ["here", "left"] {
         shared.note_released(&key(cluster, "released"), true);
-        shared.note_warned(&key(cluster, "warned"), warned());
+        shared.note_warned(&key(cluster, "warned"), Some(warned()));
     }
     shared.forget_workspace("left");
     assert!(shared.released.lock().iter().eq([&key("here", "released")]));

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::wording;
 
-/// The longest time for which a server is left alone. It may ask for any, and some have no end.
-const LONGEST_WISH: Duration = Duration::from_mins(5);
+/// The longest time for which a server is left alone. It may ask for any, and not every number of seconds is one that a clock can show.
+const LONGEST_WISH: Duration = Duration::from_hours(24);
 
 /// Why a request had no good answer.
 #[derive(Clone, Debug, thiserror::Error)]

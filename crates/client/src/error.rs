@@ -61,7 +61,7 @@ pub struct Status {
     pub message: String,
     /// More about the object and the fields concerned.
     pub details: Option<Box<StatusDetails>>,
-    /// How long the server wants to be left alone; five minutes at most.
+    /// How long the server wants to be left alone; a day at most.
     pub retry_after: Option<Duration>,
     /// Method and URL of the request; empty if it is not known.
     pub request: String,

@@ -139,7 +139,7 @@ mod tests {
         let now = clock::read("2026-11-03T00:00:00Z").unwrap();
         let items = [json!({"metadata": {"name": "a\u{1b}[2J", "creationTimestamp": "2026-11-01T00:00:00Z"}, "spec": {
             "resources": [{"group": "x.io", "resource": "things"}, {"resource": "secrets"}]}})];
-        let expected = "NAME          RESOURCES             PERMISSIONCLAIMS   AGE\na\\u{1b}[2J   things.x.io,secrets   -                  2d\n";
+        let expected = "NAME         RESOURCES             PERMISSIONCLAIMS   AGE\na\\u{1b}[2J   things.x.io,secrets   -                  2d\n";
         assert_eq!(table(Kind::Templates, &items, now), expected);
         assert_eq!(table(Kind::Collections, &[], now), "There are none.\n");
         for (seconds, expected) in [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172_800, "2d")] {

@@ -26,6 +26,6 @@ pub struct Ask<'a> {
 }
 
 /// The challenge of PKCE.
-pub(in crate::http) fn challenge(verifier: &str) -> String {
+pub fn challenge(verifier: &str) -> String {
     BASE64URL_NOPAD.encode(digest(&SHA256, verifier.as_bytes()).as_ref())
 }

@@ -73,12 +73,11 @@ pub async fn by_page(
         return Err(ConsumeError::OtherSession);
     }
     let backend = Backend::new(place, None, flags)?;
-    let answer = match back.exchange(&backend, &brought).await? {
-        Some(answer) => answer.to_string(),
-        None => {
-            let answer = callback::value(&brought, "binding_response").and_then(decode);
-            answer.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(ConsumeError::NoAnswer)?
-        }
+    let answer = if let Some(answer) = back.exchange(&backend, &brought).await? {
+        answer.to_string()
+    } else {
+        let answer = callback::value(&brought, "binding_response").and_then(decode);
+        answer.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(ConsumeError::NoAnswer)?
     };
     of_answer(client, &answer, &request.consume).await
 }

@@ -295,7 +295,7 @@ impl Rules {
         let version = in_use(&projected.spec.versions);
         let admission = Admission::compile(pr, projected, version)?;
         let report = self.report.map(|report| report.within(version));
-        Ok(Self { admission, report, ..self })
+        Ok(Self { report, admission, ..self })
     }
 
     /// The same with the agent's settings as defaults. Kinds without a status subresource are not applied, because field ownership cannot

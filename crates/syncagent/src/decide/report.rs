@@ -159,7 +159,9 @@ impl Said<'_> {
         if self.report.conditions != Conditions::None
             && let Some(conditions) = status.get_mut(CONDITIONS).and_then(Value::as_array_mut)
         {
-            conditions.iter_mut().for_each(|condition| complete(condition, created));
+            for condition in conditions.iter_mut() {
+                complete(condition, created);
+            }
         }
         if self.report.conditions == Conditions::Own {
             let placed = condition(self.source, ("True", PLACED, ""), self.now);

@@ -269,7 +269,7 @@ impl MutationStep {
 
 /// The identifiers that an expression reads of `objects`; none for one that is not written down.
 pub(super) fn names_read(read: &BTreeSet<FieldRead>) -> Vec<Option<String>> {
-    read.iter().map(|field| field.path.first().map(|name| name.to_string())).collect()
+    read.iter().map(|field| field.path.first().map(ToString::to_string)).collect()
 }
 
 /// The result must still be an object with metadata.

@@ -153,6 +153,7 @@ pub struct Gvr {
 
 /// A related resource, compiled.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the PublishedResource, or follows from one")]
 pub struct Related {
     /// Unique name within the PublishedResource.
     pub identifier: String,

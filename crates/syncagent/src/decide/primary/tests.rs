@@ -108,7 +108,7 @@ impl Model {
             .into_iter()
             .collect();
         let (objects, unread, unknown) = (self.objects.clone(), self.unread.clone(), self.unknown.clone());
-        let related = RelatedView { seen, objects, unread, unknown, ..RelatedView::default() };
+        let related = RelatedView { seen, unknown, objects, unread, ..RelatedView::default() };
         let seen = PrimaryView {
             key: &key(),
             workspace_path: None,

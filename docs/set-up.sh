@@ -1,9 +1,9 @@
 # Made by `cargo xtask reference` from getting-started.md. Edit that.
 #
-# To be sourced in an empty folder. Leads to where that page ends: a plane and an agent in the background, a consumer with an order. Where you are there already, it does nothing.
+# `carrick tutorial` prints it, to be evaluated in an empty folder. Leads to where that page ends: a plane and an agent in the background, a consumer with an order. Where you are there already, it does nothing.
 if ! { command -v team && service get publishedresource buckets; } >/dev/null 2>&1; then
 carrick plane --data-dir plane --port-kcp 7443 --port-service 7444 >plane.log &
-until kubectl --kubeconfig plane/provider.kubeconfig get apiexports >/dev/null 2>&1; do sleep 0.2; done
+until kubectl --kubeconfig plane/provider.kubeconfig get apiexports >/dev/null 2>&1; do kill -0 $! || break; sleep 0.2; done
 kcp() { kubectl --kubeconfig plane/kcp-admin.kubeconfig "$@"; }
 service() { kubectl --kubeconfig plane/service.kubeconfig "$@"; }
 provider() { kubectl --kubeconfig plane/provider.kubeconfig "$@"; }

@@ -53,6 +53,17 @@ async function look(demo, browser) {
   await photo(browser, "dashboard-compare", 900);
   await browser.press("Enter");
   await until(browser, "it can be hidden again", () => document.querySelector("#found table") === null);
+  await browser.run(() => [...document.querySelectorAll("#found .tools button")].find(it => it.innerText === "Show as a tree").focus());
+  await browser.press("Enter");
+  await until(browser, "an order is shown as the tree of carrick trace, with its copy and its Secret below it", () => {
+    const nodes = [...document.querySelectorAll("#found .tree .tree > li")].map(item => item.innerText);
+    return (nodes.length === 2 && nodes[0].startsWith("HttpBin ") && nodes[0].includes("on the service cluster, since ") && nodes[0].includes("carrick trace default/demo --workspace ") && nodes[1].includes("credentials")) || nodes;
+  });
+  check("the tree stands in the address, and the focus stays", await browser.run(() => location.hash.includes("trace=httpbins+") && document.activeElement.innerText === "Hide the tree"), await browser.run(() => location.hash + " " + document.activeElement.innerText));
+  const faint = await browser.run(dim);
+  check("contrast is at least 4.5, with a tree", faint.length === 0, faint);
+  await browser.press("Enter");
+  await until(browser, "the tree can be hidden again", () => document.querySelector("#found .tree") === null);
   await browser.run(() => document.getElementById("pause").focus());
   await browser.press(" ");
   check("updates can be paused by keyboard", await browser.run(() => document.getElementById("pause").getAttribute("aria-pressed") === "true"));
@@ -77,7 +88,7 @@ async function look(demo, browser) {
   }
   await browser.run(() => { document.getElementById("q").value = ""; document.getElementById("find").requestSubmit(); document.activeElement.blur(); });
   await until(browser, "an empty search shows everything", () => document.querySelectorAll("#found > li").length === 2);
-  for (const width of [360, 1200]) {
+  for (const width of [360, 420, 1200, 1280, 1920]) {
     await size(browser, width, 900);
     const wide = await browser.run(() => document.documentElement.scrollWidth);
     check(`at ${width} pixels nothing sticks out`, wide <= width, wide);

@@ -10,8 +10,12 @@ fuzz_target!(|text: &[u8]| {
         Ok(url) => {
             url.query_pairs().for_each(drop);
             let printed = url.to_bytes();
-            // A path may gain slashes or a dot before it, but nothing leads to another host.
-            if let Ok(again) = Url::parse(&printed) {
+            // A path may gain slashes or a dot before it, but nothing leads to another host. One exception is Go's own:
+            // without a host, a path that begins with two slashes is printed as it is and reads as a host.
+            let reads_as_host = url.host.is_empty() && url.user.is_none() && url.escaped_path().starts_with(b"//");
+            if let Ok(again) = Url::parse(&printed)
+                && !reads_as_host
+            {
                 assert_eq!((&again.host, &again.query, &again.user), (&url.host, &url.query, &url.user));
                 assert_eq!(again.to_bytes(), printed);
             }

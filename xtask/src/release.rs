@@ -32,8 +32,8 @@ const IMAGES: [&str; 4] = ["api-syncagent", "konnector", "kube-bind-backend", "c
 const MIB: u64 = 1024 * 1024;
 /// What is shipped, and the largest that each may be. The command line holds two servers besides the agent.
 const PROGRAMS: [(&str, u64); 5] = [
-    // It was 15 before this was last checked in CI; 18.6 were measured since, and it is to become smaller again.
-    ("api-syncagent", 19 * MIB),
+    // It was 15 for long, then 19 with what the mesh needs, 21 with drift and pauses; it is to become smaller again.
+    ("api-syncagent", 21 * MIB),
     ("konnector", 15 * MIB),
     ("kube-bind-backend", 15 * MIB),
     ("kubectl-bind", 15 * MIB),

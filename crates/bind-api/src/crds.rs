@@ -3,9 +3,9 @@
 //! They are written out here, field by field, and accept and refuse what kube-bind's own ones do. Kinds that had a version `v1alpha1` still serve it,
 //! so that an installation of kube-bind can be taken over; no konnector and no backend reads it.
 
-mod build;
+pub(crate) mod build;
 mod consumer;
-mod parts;
+pub(crate) mod parts;
 mod provider;
 
 use serde_json::Value;

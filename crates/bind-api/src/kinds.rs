@@ -1,4 +1,4 @@
-//! Group, version, kind and plural of kube-bind's kinds, and where their objects live.
+//! Group, version, kind and plural of kube-bind's kinds, and where their objects live. Those of v2 are in [`crate::core`].
 
 pub use carrick_kcp::kinds::{KcpObject as ApiObject, Kind};
 
@@ -51,5 +51,8 @@ pub const ALL: [Kind; 11] = [
 
 /// Whether objects of a kind live in namespaces.
 pub fn is_namespaced(kind: Kind) -> bool {
+    if kind.group == crate::core::GROUP {
+        return kind == crate::core::BINDING;
+    }
     ![API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE, API_SERVICE_EXPORT_TEMPLATE, COLLECTION, CLUSTER].contains(&kind)
 }

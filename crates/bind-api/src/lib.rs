@@ -13,6 +13,7 @@
 //!  claims      which Secrets, ConfigMaps and ServiceAccounts travel along
 //!  heartbeat   when to send one, what to make of it      version   versions of programs
 //!
+//!  core        kube-bind v2, core.kbind.io: its kinds, names, conditions, identities, Leases, schemas
 //!  problems    everything that can be wrong ──▶ conditions   their types, times and summary    clock   times as text
 //! ```
 //!
@@ -42,6 +43,7 @@ pub mod claims;
 pub mod clock;
 pub mod conditions;
 pub mod copies;
+pub mod core;
 pub mod crds;
 pub mod existing;
 pub mod heartbeat;

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use carrick_bind_backend::options::{Command, Options, Roles};
 use carrick_bind_backend::{agent, backend, decide};
 use carrick_process::printable::printable;
-use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = Options::of_args(std::env::args_os()).unwrap_or_else(|error| error.exit());
     carrick_process::log_to_stderr("kube_bind_backend", options.logging_format, options.v);
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

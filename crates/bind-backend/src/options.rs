@@ -2,6 +2,7 @@
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
+use carrick_process::go_flags::GoFlags;
 use carrick_process::{Format, logging_format};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -16,6 +18,24 @@ use crate::agent::{BackendConfig, LeaseConfig, SchemaSource};
 use crate::decide::roles::Subject;
 use crate::decide::terms::{Address, Logins, MOST_NAMESPACES, Terms};
 use crate::http::{HttpConfig, HttpOptions};
+
+/// What Deployments of kube-bind's backend pass on, as Go reads it.
+const GO_FLAGS: GoFlags = GoFlags {
+    switches: &["--frontend-disabled"],
+    optional: &[
+        "--context",
+        "--external-address",
+        "--external-ca-file",
+        "--external-server-name",
+        "--kubeconfig",
+        "--konnector-host-alias",
+        "--multicluster-runtime-provider",
+        "--oidc-ca-file",
+        "--redis-addr",
+        "--tls-cert-file",
+        "--tls-key-file",
+    ],
+};
 
 /// Lets other clusters bind the APIs of this one: hands out credentials, exports APIs, assigns namespaces and keeps consumers apart.
 #[derive(Clone, Debug, Parser)]
@@ -186,6 +206,11 @@ pub enum OptionsError {
 }
 
 impl Options {
+    /// Reads the arguments of a process, the first of which is its name.
+    pub fn of_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(GO_FLAGS.taken(args))
+    }
+
     /// What the backend is told, given the environment.
     pub fn config(&self, environment: impl Fn(&str) -> Option<String>) -> Result<BackendConfig, OptionsError> {
         let server = self.server()?;
@@ -202,7 +227,7 @@ impl Options {
             terms: self.terms(server.url(), server.authority(), kcp)?,
             source: self.schema_source,
             slice: kcp.then(|| self.apiexport_endpoint_slice_name.clone()),
-            ignored_bindings: self.apibinding_ignore_prefixes.clone(),
+            ignored_bindings: self.ignored_bindings(),
             listen_address: Some(self.http.address(&self.listen_address)).filter(|it| !it.is_empty() && it != "0"),
             server,
             lease,
@@ -227,6 +252,11 @@ impl Options {
             return Ok(None);
         }
         Ok(Some(self.http.config(&self.pretty_name, environment)?))
+    }
+
+    /// An empty list ignores nothing, although every name begins with an empty prefix.
+    fn ignored_bindings(&self) -> Vec<String> {
+        self.apibinding_ignore_prefixes.iter().filter(|prefix| !prefix.is_empty()).cloned().collect()
     }
 
     /// Who gets the right to log in; nobody without a front.
@@ -341,7 +371,32 @@ mod tests {
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Options, clap::Error> {
-        Options::try_parse_from(["kube-bind-backend"].iter().chain(args))
+        Options::of_args(["kube-bind-backend"].iter().chain(args).map(OsString::from))
+    }
+
+    #[test]
+    fn what_a_deployment_of_kube_bind_passes_on_is_taken() {
+        let options = parse(&[
+            "--frontend-disabled=true",
+            "--vmodule=a=1",
+            "--log-flush-frequency=5s",
+            "--log-text-info-buffer-size",
+            "0",
+            "--multicluster-runtime-provider=",
+            "--external-address=",
+            "--external-ca-file=",
+            "--external-server-name=",
+            "--kubeconfig=",
+            "--context=",
+        ]);
+        let options = options.unwrap();
+        assert!(options.frontend_disabled && options.kubeconfig.is_none() && options.context.is_none());
+        let address = options.terms("https://host", None, false).unwrap().address;
+        assert_eq!((address.server.as_str(), address.server_name), ("https://host", None));
+        assert_eq!(options.ignored_bindings().len(), 3);
+        let none = parse(&["--apibinding-ignore-prefixes="]).unwrap();
+        assert_eq!(none.ignored_bindings(), Vec::<String>::new(), "an empty list is one");
+        assert!(!parse(&["--frontend-disabled=false"]).unwrap().frontend_disabled);
     }
 
     #[test]

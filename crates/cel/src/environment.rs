@@ -49,6 +49,13 @@ pub(crate) fn mutation_with_objects() -> &'static Environment {
     &MUTATION
 }
 
+/// The environment of mappings: mutations that know the name of the copy as `copy`.
+pub(crate) fn mapping() -> &'static Environment {
+    static MAPPING: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["value", "self", "other", "copy"], false));
+    &MAPPING
+}
+
 /// The environment of summaries: `self`, `other`, `objects`, `related`; the same functions as for mutations.
 pub(crate) fn summary() -> &'static Environment {
     static SUMMARY: LazyLock<Environment> =

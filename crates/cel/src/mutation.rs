@@ -38,25 +38,24 @@ impl Mutation {
         Ok(Self { expression: Expression::compile(expression, environment::mutation_with_objects(), &[])? })
     }
 
-    /// Evaluates the expression: `value` is what is at the path now, `this` is bound to `self`.
-    pub fn eval(&self, value: &Value, this: &Value, other: &Value) -> Result<Value, EvalError> {
-        self.eval_with_objects(value, this, other, &Value::Null)
+    /// The same for an expression that may use `copy` as well.
+    pub fn compile_with_copy(expression: &str) -> Result<Self, CompileError> {
+        Ok(Self { expression: Expression::compile(expression, environment::mapping(), &[])? })
     }
 
-    /// The same with `objects`.
-    pub fn eval_with_objects(
-        &self,
-        value: &Value,
-        this: &Value,
-        other: &Value,
-        objects: &Value,
-    ) -> Result<Value, EvalError> {
+    /// Evaluates the expression: `value` is what is at the path now, `this` is bound to `self`.
+    pub fn eval(&self, value: &Value, this: &Value, other: &Value) -> Result<Value, EvalError> {
+        self.eval_beside(value, this, other, &Value::Null)
+    }
+
+    /// The same with `objects` or `copy`, whichever it was compiled with.
+    pub fn eval_beside(&self, value: &Value, this: &Value, other: &Value, beside: &Value) -> Result<Value, EvalError> {
         let run = |integers: Integers| {
             let result = self.expression.eval(|name| {
                 Ok(match name {
                     "value" => Input::Json(value, integers),
                     "self" => Input::Json(this, Integers::Kept),
-                    "objects" => Input::Json(objects, Integers::Kept),
+                    "objects" | "copy" => Input::Json(beside, Integers::Kept),
                     _ => Input::Json(other, Integers::Kept),
                 })
             });
@@ -74,5 +73,10 @@ impl Mutation {
     /// What of `objects` the expression reads.
     pub fn objects_read(&self) -> BTreeSet<FieldRead> {
         self.expression.reads("objects")
+    }
+
+    /// What of `other` the expression reads.
+    pub fn other_read(&self) -> BTreeSet<FieldRead> {
+        self.expression.reads("other")
     }
 }

@@ -101,7 +101,7 @@ async fn answer(agents: &Agents, method: &Method, target: &str) -> Page {
         }
         path => match path.strip_prefix("/agents/").and_then(|rest| rest.split_once('/')) {
             // Only what a dashboard serves, and nothing else that may be behind a URL.
-            Some((number, "" | "state.json" | "find.json" | "compare.json")) => {
+            Some((number, "" | "state.json" | "find.json" | "compare.json" | "trace.json")) => {
                 let below = target.trim_start_matches("/agents/").split_once('/').map_or("", |(_, below)| below);
                 agents.pass_on(number, below).await.unwrap_or_else(|| Page::missing(path))
             }

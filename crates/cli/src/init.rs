@@ -104,10 +104,14 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     for line in steps::kubeconfigs(first, args.offer.kubeconfig.as_deref()) {
         ui.command(&line);
     }
-    ui.heading("and apply them, with the chart of this repository");
+    ui.heading("and apply them, in a clone of carrick's repository, which has the chart");
     for line in steps::commands(&offers) {
         ui.command(&line);
     }
+    ui.line(
+        "The repository also has a Dockerfile for the agent's image: push one to your registry, and name it with --set \
+         image.repository=…,image.tag=…. Without Helm and a clone: carrick provider up --image … --print-manifests.",
+    );
     Ok(ExitCode::SUCCESS)
 }
 

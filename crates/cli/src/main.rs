@@ -8,6 +8,7 @@
 //!        ├─ diff    judges what a changed CRD does to consumers; evolve: approve, rollback
 //!        ├─ doctor  finds what keeps an agent from working, and prints the fix
 //!        ├─ explain shows what the agent would do, and why
+//!        ├─ import  hands objects that exist over to consumers, as orders
 //!        ├─ init    writes files that offer a kind in kcp
 //!        ├─ shell   completions and man pages
 //!        ├─ plane   serves an embedded kcp and a service cluster until stopped
@@ -16,6 +17,7 @@
 //!        ├─ restore shows and frees what is held after a server was restored from a backup
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
+//!        ├─ tutorial prints the commands of the book's first tutorial
 //!        ├─ withdraw takes a kind out of the export, on a date
 //!        ├─ ui      step lines with their time, for a terminal or plain
 //!        └─ embedded, workspaces, kubeconfig, logs    what demo, dev and plane need
@@ -30,9 +32,11 @@ mod demo;
 mod dev;
 mod diff;
 mod doctor;
+mod drift;
 mod embedded;
 mod evolve;
 mod explain;
+mod import;
 mod init;
 mod kinds;
 mod kubeconfig;
@@ -46,6 +50,7 @@ mod signals;
 mod toolkit;
 mod top;
 mod trace;
+mod tutorial;
 mod ui;
 mod withdraw;
 mod workspaces;
@@ -82,9 +87,12 @@ an embedded kcp and Kubernetes for laptops and tests.";
 
 /// The commands by what people want to do.
 const TASKS: [(&str, &[&str]); 5] = [
-    ("See it, and develop an API", &["demo", "dev", "plane", "toolkit"]),
-    ("Offer a kind, change it, take it back", &["init", "provider", "diff", "approve", "rollback", "withdraw"]),
-    ("Look after an agent", &["doctor", "explain", "trace", "top", "dashboard", "restore", "release"]),
+    ("See it, and develop an API", &["demo", "tutorial", "dev", "plane", "toolkit"]),
+    (
+        "Offer a kind, change it, take it back",
+        &["init", "provider", "diff", "approve", "rollback", "import", "withdraw"],
+    ),
+    ("Look after an agent", &["doctor", "explain", "drift", "trace", "top", "dashboard", "restore", "release"]),
     ("Join clusters by kube-bind", &["bind"]),
     ("Your shell", &["completions", "man"]),
 ];
@@ -117,7 +125,9 @@ enum Command {
     Dev(dev::Args),
     Diff(diff::Args),
     Doctor(doctor::Args),
+    Drift(drift::Args),
     Explain(explain::Args),
+    Import(import::Args),
     Init(init::Args),
     Man(shell::ManArgs),
     Plane(plane::Args),
@@ -128,6 +138,7 @@ enum Command {
     Toolkit(toolkit::Args),
     Top(top::Args),
     Trace(trace::Args),
+    Tutorial(tutorial::Args),
     Withdraw(withdraw::Args),
 }
 
@@ -142,7 +153,9 @@ fn main() -> ExitCode {
         Command::Dev(args) => wait(dev::run(args, verbose)),
         Command::Diff(args) => wait(diff::run(args, verbose)),
         Command::Doctor(args) => wait(doctor::run(args, verbose)),
+        Command::Drift(args) => wait(drift::run(args, verbose)),
         Command::Explain(args) => wait(explain::run(args, verbose)),
+        Command::Import(args) => wait(import::run(args, verbose)),
         Command::Init(args) => wait(init::run(args, verbose)),
         Command::Plane(args) => wait(plane::run(args, verbose)),
         Command::Provider(args) => wait(provider::run(args, verbose)),
@@ -154,6 +167,7 @@ fn main() -> ExitCode {
         Command::Man(args) => wait(async move { shell::man(&args, Cli::command()) }),
         Command::Top(args) => wait(top::run(args, verbose)),
         Command::Trace(args) => wait(trace::run(args, verbose)),
+        Command::Tutorial(args) => tutorial::run(args),
         Command::Withdraw(args) => wait(withdraw::run(args, verbose)),
     }
 }
@@ -182,7 +196,7 @@ mod tests {
     use super::*;
 
     /// Commands without a report: what they print is for people, is a document already, or is written into files.
-    const WITHOUT_REPORT: [&str; 14] = [
+    const WITHOUT_REPORT: [&str; 15] = [
         "bind demo",
         "completions",
         "dashboard",
@@ -197,6 +211,7 @@ mod tests {
         "toolkit path get",
         "toolkit path set",
         "toolkit template",
+        "tutorial",
     ];
 
     /// All commands that do something, by their names.

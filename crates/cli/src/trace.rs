@@ -23,13 +23,13 @@ use carrick_syncagent::rules::Rules;
 use carrick_syncagent::rules::metadata::{SourceKey, link_to};
 use carrick_syncagent::rules::provenance::Provenance;
 use carrick_syncagent::rules::related::Related;
+use carrick_syncagent::trace::{Node, Note};
 use serde_json::Value;
 
 use crate::agent_flags::{AgentFlags, Identified};
 use crate::kinds::resource;
 use crate::logs;
 use crate::ui::{Output, colours, print, print_json, telling};
-use tree::{Node, Note};
 
 /// Show the way of one order: its copy, what the operator made of it, its status and its related objects.
 ///
@@ -75,7 +75,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     });
     let orders = orders.await?;
     match args.output {
-        Output::Text => print(&orders.iter().map(|order| order.text(colours())).collect::<Vec<_>>().join("\n")),
+        Output::Text => print(&orders.iter().map(|order| tree::text(order, colours())).collect::<Vec<_>>().join("\n")),
         Output::Json => print_json(&orders)?,
     }
     Ok(if orders.iter().any(Node::has_problem) { ExitCode::FAILURE } else { ExitCode::SUCCESS })

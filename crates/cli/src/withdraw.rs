@@ -60,12 +60,15 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     );
     let agent = args.agent.identify_export().await?;
     let config = agent.options.clone().into_config()?;
-    let (withdrawer, pr, offer) = waiting("asking who uses it", async {
-        let withdrawer = Withdrawer::connect(&config).await?;
-        let pr = withdrawer.find(&args.kind).await?;
-        let offer = withdrawer.offer(&pr).await?;
-        anyhow::Ok((withdrawer, pr, offer))
-    })
+    let (withdrawer, pr, offer) = waiting(
+        "asking who uses it",
+        Box::pin(async {
+            let withdrawer = Withdrawer::connect(&config).await?;
+            let pr = withdrawer.find(&args.kind).await?;
+            let offer = withdrawer.offer(&pr).await?;
+            anyhow::Ok((withdrawer, pr, offer))
+        }),
+    )
     .await?;
     let changed = match date {
         _ if args.undo => Some(withdrawer.undo(&pr).await?),

@@ -14,6 +14,9 @@ use tower::BoxError;
 
 use crate::transport::{Host, Transport};
 
+/// The query by which a server only says what it would do.
+pub(crate) const DRY_RUN: &str = "dryRun=All";
+
 /// The body of an answer, whoever brought it.
 pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
@@ -41,7 +44,9 @@ impl Channel {
 
     async fn send_inline(&self, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
         match self {
-            Self::ReadOnly(_) if request.method() != Method::GET => Err("this client only reads".into()),
+            Self::ReadOnly(_) if request.method() != Method::GET && request.uri().query() != Some(DRY_RUN) => {
+                Err("this client only reads".into())
+            }
             Self::Pool(transport) | Self::ReadOnly(transport) => {
                 let answer = transport.send(request).await?;
                 Ok(answer.map(|body| body.map_err(BoxError::from).boxed_unsync()))

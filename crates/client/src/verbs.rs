@@ -3,6 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::channel::DRY_RUN;
 use crate::client::Client;
 use crate::error::Error;
 use crate::payload::{AsYaml, JSON};
@@ -52,6 +53,17 @@ impl Client {
     /// apiVersion, kind and metadata.
     pub async fn create(&self, resource: &Resource, namespace: Option<&str>, object: &Value) -> Result<Value, Error> {
         self.json(Method::POST, &resource.list_path(namespace), Some((JSON, object))).await
+    }
+
+    /// What the server would make of an object if it were created: checked, completed and pruned, and not stored. Clients that only read may ask.
+    pub async fn create_dry_run(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        let path = format!("{}?{DRY_RUN}", resource.list_path(namespace));
+        self.json(Method::POST, &path, Some((JSON, object))).await
     }
 
     /// Replaces an object; its name is taken from its metadata.

@@ -27,6 +27,6 @@ pub use definition::{Definition, DefinitionError};
 pub use example::{NoExample, example};
 pub use judge::{diff, harm};
 pub use report::{Change, Report};
-pub use round_trip::{Loss, round_trips};
+pub use round_trip::{Loss, round_trips, stored_examples};
 pub use sample::examples;
 pub use trial::{Harmed, Trial};

@@ -70,10 +70,19 @@ pub fn round_trips(definition: &Definition, convert: &dyn Fn(&Value, &str) -> Re
 fn examples(definition: &Definition, version: &str, schema: &Value, compiled: &Schema) -> Vec<Value> {
     let group = &definition.group;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    stored(&api_version, &definition.kind, schema, compiled)
+}
+
+/// Objects of a kind that the schema of one of its versions allows, as they are stored. None if the schema is not one that API servers take.
+pub fn stored_examples(api_version: &str, kind: &str, schema: &Value) -> Vec<Value> {
+    Schema::compile(schema).map(|compiled| stored(api_version, kind, schema, &compiled)).unwrap_or_default()
+}
+
+fn stored(api_version: &str, kind: &str, schema: &Value, compiled: &Schema) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for mut object in samples(schema).into_iter().filter(Value::is_object) {
-        object["apiVersion"] = api_version.clone().into();
-        object["kind"] = definition.kind.clone().into();
+        object["apiVersion"] = api_version.into();
+        object["kind"] = kind.into();
         object["metadata"] = json!({ "name": "example" });
         let object = compiled.stored(object);
         if all.len() < TRIES && compiled.validate(&object, None).is_empty() && !all.contains(&object) {

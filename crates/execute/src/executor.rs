@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use carrick_client::{Client, DeleteOptions, Error};
+use carrick_sync::drift::Seen;
 use carrick_sync::edit::{self, Edit, Guard, json_patch};
 use carrick_sync::memory::{Applied, CopyNote, PrimaryState, StatusNote, checksum};
 use carrick_sync::ownership::turned_over;
@@ -43,7 +44,8 @@ pub struct Deferred(Vec<Note>);
 
 #[derive(Debug)]
 enum Note {
-    Written { entry: String, applied: Applied, copy: Option<CopyNote> },
+    Written { entry: String, applied: Applied, copy: Option<CopyNote>, seen: Option<Seen> },
+    Seen { entry: String, seen: Seen },
     Dropped(String),
 }
 
@@ -73,7 +75,13 @@ impl<A: Agent> Executor<'_, A> {
         let note = |state: &mut PrimaryState| {
             for note in notes {
                 match note {
-                    Note::Written { entry, applied, copy } => state.note_written(&entry, applied, copy),
+                    Note::Written { entry, applied, copy, seen } => {
+                        state.note_written(&entry, applied, copy);
+                        if let Some(seen) = seen {
+                            state.note_seen(&entry, seen);
+                        }
+                    }
+                    Note::Seen { entry, seen } => state.note_seen(&entry, seen),
                     Note::Dropped(entry) => state.drop_entry(&entry),
                 }
             }
@@ -117,7 +125,11 @@ impl<A: Agent> Executor<'_, A> {
             // What is remembered holds the content of the objects it is about.
             let confidential = step.address().map_or(role.is_some(), |at| self.agent.is_confidential(&at.kind));
             let executed = match (step, deferred.as_deref_mut()) {
-                (step @ (Step::Remember { .. } | Step::Drop { .. }), Some(deferred)) => {
+                // What is to be known before something is written cannot wait.
+                (step @ Step::RememberSeen { .. }, _) if steps.peek().is_some() => {
+                    self.execute(step).instrument(tracing::info_span!("step", verb)).await
+                }
+                (step @ (Step::Remember { .. } | Step::RememberSeen { .. } | Step::Drop { .. }), Some(deferred)) => {
                     deferred.0.extend(self.note_of(step));
                     Ok(())
                 }
@@ -184,7 +196,7 @@ impl<A: Agent> Executor<'_, A> {
             }
             Step::ConfirmNoCopy => self.agent.confirm_no_copy().await,
             Step::RememberNext { entry, value } => self.remember(|state| state.note_next(&entry, value)).await,
-            Step::Remember { .. } | Step::Drop { .. } => {
+            Step::Remember { .. } | Step::RememberSeen { .. } | Step::Drop { .. } => {
                 let mut noted = Deferred(self.note_of(step).into_iter().collect());
                 self.flush(&mut noted).await
             }
@@ -202,10 +214,16 @@ impl<A: Agent> Executor<'_, A> {
 
     fn note_of(&self, step: Step) -> Option<Note> {
         match step {
-            Step::Remember { entry, value, copy, how, instead } => {
-                let vocabulary = self.agent.vocabulary();
-                let copy = copy.and_then(|at| CopyNote::of(vocabulary, self.objects.get(&at)?, how));
-                Some(Note::Written { entry, applied: instead.map_or(Applied::Whole(value), Applied::Sum), copy })
+            Step::Remember { entry, value, copy, how, instead, seen } => {
+                let (vocabulary, stored) = (self.agent.vocabulary(), copy.and_then(|at| self.objects.get(&at)));
+                let seen = seen.and_then(|seen| seen.resolve(&value, stored));
+                let copy = stored.and_then(|stored| CopyNote::of(vocabulary, stored, how));
+                let applied = instead.map_or(Applied::Whole(value), Applied::Sum);
+                Some(Note::Written { entry, applied, copy, seen })
+            }
+            Step::RememberSeen { entry, value, copy, seen } => {
+                let seen = seen.resolve(&value, self.objects.get(&copy))?;
+                Some(Note::Seen { entry, seen })
             }
             Step::Drop { entry } => Some(Note::Dropped(entry)),
             _ => None,

@@ -5,8 +5,9 @@
 //!       ├─ install    the CRDs of APIServiceBinding and APIServiceBindingBundle
 //!       ├─ Lease      only one of several replicas goes on from here
 //!       ├─ Local      bindings, bundles, CRDs, and the Secrets that they name
-//!       └─ contracts  one task per kubeconfig ─▶ contract ─┬─▶ bundles, bindings, heartbeats
-//!                                                          └─▶ objects   what is synced within it
+//!       ├─ contracts  one task per kubeconfig ─▶ contract ─┬─▶ bundles, bindings, heartbeats
+//!       │                                                  └─▶ objects   what is synced within it
+//!       └─ core       kube-bind v2, as soon as its CRDs are there: one task per Connection
 //! ```
 
 pub mod cache;
@@ -21,6 +22,7 @@ pub mod writer;
 mod context;
 mod contract;
 mod contracts;
+mod core;
 mod export;
 mod http;
 mod install;
@@ -28,6 +30,7 @@ mod kubeconfig;
 mod local;
 mod notifier;
 mod resources;
+mod secrets;
 mod task;
 
 use std::sync::Arc;
@@ -38,7 +41,7 @@ use carrick_multicluster::coordination::{Election, Lost};
 use tokio_util::sync::CancellationToken;
 
 pub use carrick_process::HttpError;
-pub use config::{KonnectorConfig, LeaseConfig};
+pub use config::{CoreConfig, KonnectorConfig, LeaseConfig};
 
 use context::Context;
 use health::Health;
@@ -130,7 +133,8 @@ async fn work(
     let local = Local::start(client, config.export.as_deref(), &end);
     health.follow(&local);
     let context = Context::new(local, Arc::clone(metrics), config.polling, config.namespace.clone(), cluster_uid);
-    contracts::run(Arc::new(context), end).await;
+    let context = Arc::new(context);
+    tokio::join!(contracts::run(Arc::clone(&context), end.clone()), core::run(context, &config.core, &end));
 }
 
 /// The uid of this cluster, by which many contracts know it. Without the right to read it nothing is lost but a warning.

@@ -5,6 +5,7 @@ pub mod binding;
 pub mod bundle;
 pub mod claims;
 pub mod contract;
+pub mod core;
 pub mod existing;
 pub mod export;
 #[cfg(test)]

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use carrick_konnector::options::{Command, Options, Roles};
 use carrick_konnector::{agent, decide};
 use carrick_process::printable::{one_line, printable};
-use clap::Parser;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = Options::of_args(std::env::args_os()).unwrap_or_else(|error| error.exit());
     carrick_process::log_to_stderr("konnector", options.logging_format, options.v);
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -29,8 +28,10 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> anyhow::Result<()> {
-    if let Some(Command::Roles(roles)) = &options.command {
-        return print_roles(roles).await;
+    match &options.command {
+        Some(Command::Roles(roles)) => return print_roles(roles).await,
+        Some(Command::Crds) => return print(&carrick_bind_api::core::crds::all()),
+        None => {}
     }
     let stop = CancellationToken::new();
     carrick_process::stop_on_signals(&stop, "Stopping.")?;
@@ -50,6 +51,11 @@ async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
             eprintln!("warning: {}", one_line(&warning));
         }
     }
+    print(&all)
+}
+
+/// Prints objects as YAML documents.
+fn print(all: &[serde_json::Value]) -> anyhow::Result<()> {
     let texts = all.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
     let text: String = texts.iter().flat_map(|role| ["---\n", role.trim_end(), "\n"]).collect();
     // If the reader has closed the pipe, there is nobody to print for.

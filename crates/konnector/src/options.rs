@@ -2,17 +2,22 @@
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
+use carrick_process::go_flags::GoFlags;
 use carrick_process::{Format, logging_format};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::agent::{KonnectorConfig, LeaseConfig};
+use crate::agent::{CoreConfig, KonnectorConfig, LeaseConfig};
 use crate::decide::roles::Subject;
+
+/// What Deployments of kube-bind's konnector pass on, as Go reads it.
+const GO_FLAGS: GoFlags = GoFlags { switches: &[], optional: &["--context", "--kubeconfig"] };
 
 /// Joins this cluster to kube-bind providers: creates their APIs here and carries objects to them and back.
 #[derive(Clone, Debug, Parser)]
@@ -32,6 +37,19 @@ pub struct Options {
     /// How often providers are looked at even if no watch reports a change
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = positive)]
     pub provider_polling_interval: Duration,
+    /// Which APIs are served, if their CRDs are here; kube-bind.io always is
+    #[arg(
+        long,
+        value_name = "GROUP,…",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "kube-bind.io,core.kbind.io"
+    )]
+    pub apis: Vec<Api>,
+    /// Let Connections of core.kbind.io name Secrets in any namespace, not only in the konnector's own, kbind and kube-bind: whoever may create a
+    /// Connection can then make the konnector use any Secret that it can read
+    #[arg(long)]
+    pub secrets_anywhere: bool,
     /// How log lines look: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = logging_format)]
     pub logging_format: Format,
@@ -41,6 +59,17 @@ pub struct Options {
     /// What to do instead of running
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+/// The APIs that a konnector serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Api {
+    /// kube-bind 0.8
+    #[value(name = "kube-bind.io")]
+    KubeBind,
+    /// kube-bind v2
+    #[value(name = "core.kbind.io")]
+    Core,
 }
 
 /// Which cluster.
@@ -70,6 +99,8 @@ struct Lease {
 pub enum Command {
     /// Print the rights that the konnector needs here: the base role, and one role per APIServiceBinding, for `kubectl apply -f -`
     Roles(Roles),
+    /// Print the CustomResourceDefinitions of kube-bind v2 (core.kbind.io), for `kubectl apply -f -`: once they are here, a konnector serves it
+    Crds,
 }
 
 /// Whose rights.
@@ -108,6 +139,11 @@ impl Lease {
 }
 
 impl Options {
+    /// Reads the arguments of a process, the first of which is its name.
+    pub fn of_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(GO_FLAGS.taken(args))
+    }
+
     /// What the konnector is told, given the environment.
     pub fn config(&self, environment: impl Fn(&str) -> Option<String>) -> Result<KonnectorConfig, ConnectError> {
         let lease = LeaseConfig {
@@ -124,6 +160,7 @@ impl Options {
             export: self.apiexport_endpointslice_ref.clone(),
             polling: self.provider_polling_interval,
             namespace: environment("POD_NAMESPACE").filter(|namespace| !namespace.is_empty()),
+            core: CoreConfig { off: !self.apis.contains(&Api::Core), secrets_anywhere: self.secrets_anywhere },
         })
     }
 }
@@ -158,7 +195,7 @@ mod tests {
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Options, clap::Error> {
-        Options::try_parse_from(["konnector"].iter().chain(args))
+        Options::of_args(["konnector"].iter().chain(args).map(OsString::from))
     }
 
     #[test]
@@ -180,10 +217,16 @@ mod tests {
             "--server-address=:0",
             "--provider-polling-interval=1m",
             "-v=4",
+            "--vmodule=a=1",
+            "--log-json-info-buffer-size",
+            "0",
+            "--log-text-split-stream",
         ]);
         let options = options.unwrap();
         assert_eq!((options.lease.namespace(in_pod).as_str(), options.v), ("n", 4));
         assert_eq!(options.provider_polling_interval.as_secs(), 60);
+        let empty = parse(&["--kubeconfig=", "--context="]).unwrap();
+        assert!(empty.cluster.kubeconfig.is_none() && empty.cluster.context.is_none(), "not given, as with Go");
         for wrong in ["--provider-polling-interval=0s", "--provider-polling-interval=soon", "--unknown"] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }

@@ -1,5 +1,7 @@
 //! Flags of kube-bind's own command line, and of kubectl, that scripts may pass: taken where they change nothing, refused where they would.
 
+use carrick_process::go_flags;
+
 /// What becomes of a flag.
 enum Fate {
     /// It is left out, and this is said.
@@ -31,21 +33,16 @@ const FLAGS: &[(&str, bool, Fate)] = &[
     ("--cache-dir", true, Fate::Quiet),
     ("--match-server-version", false, Fate::Quiet),
     ("--warnings-as-errors", false, Fate::Quiet),
-    ("--logtostderr", false, Fate::Quiet),
-    ("--alsologtostderr", false, Fate::Quiet),
-    ("--skip-headers", false, Fate::Quiet),
-    ("--skip-log-headers", false, Fate::Quiet),
-    ("--one-output", false, Fate::Quiet),
-    ("--add-dir-header", false, Fate::Quiet),
-    ("--add_dir_header", false, Fate::Quiet),
     ("--v", true, Fate::Quiet),
     ("-v", true, Fate::Quiet),
-    ("--vmodule", true, Fate::Quiet),
-    ("--stderrthreshold", true, Fate::Quiet),
-    ("--log-flush-frequency", true, Fate::Quiet),
     ("--log-file", true, Fate::Said("nothing is logged; what has to be said is on standard error")),
     ("--log-dir", true, Fate::Said("nothing is logged; what has to be said is on standard error")),
     ("--logging-format", true, Fate::Quiet),
+    ("--allow-missing-template-keys", false, Fate::Quiet),
+    ("--show-managed-fields", false, Fate::Quiet),
+    ("--template", true, Fate::Refused("there are no templates for output; read -o json with another program")),
+    ("--namespace", true, Fate::Quiet),
+    ("-n", true, Fate::Quiet),
     // Whoever passes one of these means to be somebody else than the kubeconfig says.
     ("--user", true, Fate::Refused("choose a context of the kubeconfig with --context")),
     ("--token", true, Fate::Refused("put it into a kubeconfig; other users of this machine see arguments")),
@@ -83,7 +80,15 @@ pub fn taken(args: impl IntoIterator<Item = String>) -> Result<(Vec<String>, Vec
             continue;
         }
         let (name, value) = arg.split_once('=').map_or((arg.as_str(), None), |(name, value)| (name, Some(value)));
-        let Some((name, has_value, fate)) = FLAGS.iter().find(|(flag, ..)| *flag == name) else {
+        if let Some(has_value) = go_flags::logging(name) {
+            if has_value && value.is_none() {
+                args.next();
+            }
+            continue;
+        }
+        let spelt = if name.starts_with("--log_") { name.replace('_', "-") } else { name.to_owned() };
+        let known = FLAGS.iter().find(|(flag, ..)| *flag == spelt);
+        let Some((name, has_value, fate)) = known.filter(|(flag, ..)| !is_meant(flag, &kept)) else {
             kept.push(arg);
             continue;
         };
@@ -102,6 +107,11 @@ pub fn taken(args: impl IntoIterator<Item = String>) -> Result<(Vec<String>, Vec
     Ok((kept, said))
 }
 
+/// Whether a flag that others ignore means something to the command: whose identity is asked for is said by its namespace.
+fn is_meant(flag: &str, before: &[String]) -> bool {
+    matches!(flag, "-n" | "--namespace") && before.iter().any(|arg| arg == "cluster-identity")
+}
+
 /// A switch of ours with the value that Go's flags may have.
 fn switch(arg: &str) -> Option<(&str, bool)> {
     let (name, value) = arg.split_once('=')?;
@@ -109,11 +119,7 @@ fn switch(arg: &str) -> Option<(&str, bool)> {
     if !ours.contains(&name) {
         return None;
     }
-    match value {
-        "true" | "True" | "TRUE" | "t" | "T" | "1" => Some((name, true)),
-        "false" | "False" | "FALSE" | "f" | "F" | "0" => Some((name, false)),
-        _ => None,
-    }
+    go_flags::boolean(value).map(|is_on| (name, is_on))
 }
 
 #[cfg(test)]
@@ -131,6 +137,11 @@ mod tests {
             ask(&["apiservice", "a", "--template-name", "t", "--remote-namespace", "n", "-v=4", "--v", "6"]).unwrap();
         assert_eq!(kept, "kubectl-bind apiservice a --template-name t");
         assert_eq!(said, ["--remote-namespace is not used: the provider's kubeconfig names the namespace"]);
+        let (kept, said) =
+            ask(&["login", "u", "--log_dir=d", "--one_output", "--log-text-info-buffer-size", "0", "-n", "x"]).unwrap();
+        assert_eq!((kept.as_str(), said.len()), ("kubectl-bind login u", 1), "{said:?}");
+        let kept = ask(&["cluster-identity", "-n", "default", "--log_file_max_size=1"]).unwrap().0;
+        assert_eq!(kept, "kubectl-bind cluster-identity -n default", "which says whose identity");
         assert_eq!(ask(&["--dry-run=false", "--skip-konnector=true"]).unwrap().0, "kubectl-bind --skip-konnector");
         assert_eq!(ask(&["--dry-run=maybe"]).unwrap().0, "kubectl-bind --dry-run=maybe", "which is refused as before");
         for refused in [&["--token", "t"][..], &["deploy", "--as=admin"], &["dev", "create"]] {

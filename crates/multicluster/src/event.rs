@@ -45,6 +45,13 @@ pub enum FleetEvent {
     },
     /// Everything that existed at the start has been reported. Sent once.
     Synced,
+    /// There is nothing to follow yet, and the provider waits for it; sent once until there was something in between.
+    Waiting {
+        /// What would list the fleet.
+        source: Arc<str>,
+        /// What it lacks.
+        lacks: Lacks,
+    },
     /// The provider cannot see changes of its fleet; sent once per outage of a source. What was reported before still holds.
     Failing {
         /// What fails: a URL, a file, an endpoint.
@@ -57,6 +64,25 @@ pub enum FleetEvent {
         /// What failed.
         source: Arc<str>,
     },
+}
+
+/// Why a provider has nothing to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Lacks {
+    /// The object that lists the endpoints does not exist. Its name may be wrong.
+    Object,
+    /// The object lists no endpoint. kcp adds one for each shard once the API is bound there.
+    Endpoints,
+}
+
+impl fmt::Display for Lacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Object => "it does not exist; check its name and the workspace of the kubeconfig",
+            Self::Endpoints => "it lists no endpoint yet; kcp adds one for each shard once the API is bound there",
+        })
+    }
 }
 
 /// Why a cluster has left.

@@ -266,7 +266,13 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
     }
 
     fn disengage(&self, cluster: &ClusterName) {
+        let ignored = self.shared.store.ignored(cluster);
         self.shared.store.unsettle(cluster);
+        let followers = self.followers.lock();
+        for follower in ignored.iter().filter_map(|endpoint| followers.get(endpoint)) {
+            // It has returned there before its leaving was known.
+            follower.relist_in(RETURNED);
+        }
     }
 
     fn apis_changed(&self, endpoint: &EndpointId) {

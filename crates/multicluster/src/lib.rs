@@ -118,7 +118,7 @@ pub use controller::{Config, Context, MultiClusterController};
 pub use coordination::{Coordinator, Ownership};
 pub use endpoint::{ClusterKey, Endpoint, KeyFn};
 pub use error::{ClusterError, Error};
-pub use event::{FleetEvent, Gone};
+pub use event::{FleetEvent, Gone, Lacks};
 pub use fleet::{EndpointHealth, Fleet, FleetBuilder, Health};
 pub use guard::{Callback, Panicked};
 pub use informer::{Informer, WatchConfig, WatchHealth, WatchState};

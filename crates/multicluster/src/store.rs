@@ -271,6 +271,12 @@ impl<K> FleetStore<K> {
         self.state.read().has_left(cluster, endpoint)
     }
 
+    /// Endpoints that a cluster has left and that have objects of it again, which were ignored. Once it is not settled any more they must be
+    /// listed: nobody else says what was ignored.
+    pub(crate) fn ignored(&self, cluster: &ClusterName) -> Vec<EndpointId> {
+        self.state.read().ignored(cluster)
+    }
+
     /// States that everything of the clusters that have settled at an endpoint is there by now: what its next list does not
     /// have is reported as deleted.
     pub fn expect_everything(&self, endpoint: &EndpointId) {

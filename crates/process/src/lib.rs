@@ -3,10 +3,12 @@
 //! ```text
 //!  signals  SIGTERM, SIGINT ──▶ CancellationToken
 //!  lines    what is logged ──▶ stderr, as JSON or for people
+//!  go_flags  arguments of programs in Go ──▶ ours
 //!  printable  what others wrote ──▶ text that a terminal only shows
 //!  pages    a path ──▶ Page: probes for the kubelet, metrics for Prometheus
 //! ```
 
+pub mod go_flags;
 mod lines;
 mod logging;
 mod pages;

@@ -6,6 +6,8 @@
 //!  linked    the same, and it kept its content       the same
 //! ```
 //!
+//! Whatever the agent made stays, too, if the provider says so by an annotation on the copy: see [`is_kept`].
+//!
 //! It is recorded together with the UID of the copy in what is remembered. What was not made says so itself, too, by an annotation that is
 //! written when it is taken over and outlives the loss of what is remembered. Copies from before this was recorded say nothing; those stay
 //! what they were.
@@ -68,6 +70,14 @@ pub fn proof(parts: &[&str]) -> String {
 pub fn is_proven(vocabulary: &Vocabulary, object: &Value, proof: &str) -> bool {
     let text = annotation(object, vocabulary.acquired);
     text.and_then(|text| text.split_once('-')).is_some_and(|(_, theirs)| theirs == proof)
+}
+
+/// The value of [`Vocabulary::on_delete`] by which a provider keeps a copy whose source goes.
+pub const KEEP: &str = "Keep";
+
+/// Whether the provider has said on a copy that it stays when its source goes.
+pub fn is_kept(vocabulary: &Vocabulary, copy: &Value) -> bool {
+    annotation(copy, vocabulary.on_delete) == Some(KEEP)
 }
 
 /// Edits that remove from a copy what an agent has written into its metadata.

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::edit::{Edit, Guard, edits, set as set_field};
+use crate::drift::Field;
+use crate::edit::{Edit, Guard, apply, edits, set as set_field};
 use crate::kind::ApiKind;
 use crate::link::Link;
 use crate::mark::Mark;
@@ -147,6 +148,18 @@ impl CopyContent<'_> {
             self.count(desired_sum, &mut content);
         }
         ContentChange::Edit { edits: content, guard: self.guard() }
+    }
+
+    /// Sets fields back to what is desired, and leaves all others alone.
+    pub fn revert(&self, fields: &[Field]) -> (Vec<Edit>, Guard) {
+        let mut before = self.comparable(self.desired);
+        let lost: Vec<Edit> = fields.iter().map(|field| Edit { path: field.keys.clone(), value: None }).collect();
+        apply(&lost, &mut before);
+        let mut edits = edits(&[&before], &self.comparable(self.desired), self.copy);
+        if self.is_marked {
+            self.count(&sum(self.desired), &mut edits);
+        }
+        (edits, self.guard())
     }
 
     /// The mark on the copy as it is.

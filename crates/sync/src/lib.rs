@@ -7,6 +7,7 @@
 //!            content  what changes on a copy: by remembered state, or by server-side apply
 //!            adopt    what happens to an object that was there before
 //!            acquired how the agent came to a copy, and so what becomes of it in the end
+//!            drift    what others have changed of a copy since it was written
 //!            memory   what was written last, in one Secret for each source
 //!                                          ▼
 //!                         Plan { steps, strands, next }  ──▶ executed elsewhere, in one place
@@ -19,6 +20,7 @@ pub mod acquired;
 pub mod address;
 pub mod adopt;
 pub mod content;
+pub mod drift;
 pub mod edit;
 mod error;
 pub mod holders;

@@ -13,6 +13,7 @@
 //!  <key>.at       for related objects: which object it is, and where its copy is
 //!  <key>.copy     for primaries: which object their copy is, and how the agent came to it
 //!  <key>.status   what a server did with a status that it did not store as it was sent
+//!  <key>.seen     what a server stored of the state, if drift is of interest: see [`crate::drift`]
 //! ```
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 
 use crate::acquired::Acquired;
+use crate::drift::Seen;
 use crate::key::SourceKey;
 use crate::mark::Mark;
 use crate::object::annotation;
@@ -36,6 +38,7 @@ const NEXT: &str = ".next";
 const AT: &str = ".at";
 const COPY: &str = ".copy";
 const STATUS: &str = ".status";
+const SEEN: &str = ".seen";
 const SUM: &str = ".sum";
 const PACKED: &str = ".z";
 
@@ -78,6 +81,8 @@ pub struct StateEntry {
     pub status: Option<StatusNote>,
     /// The copy itself; related objects have it in their record.
     pub copy: Option<CopyNote>,
+    /// What the server stored of the last state, if drift is of interest.
+    pub seen: Option<Seen>,
 }
 
 /// A desired state that was, or may have been, written to a copy.
@@ -292,6 +297,8 @@ impl PrimaryState {
             entry(key, &|entry| entry.copy = serde_json::from_slice(bytes).ok());
         } else if let Some(key) = key.strip_suffix(STATUS) {
             entry(key, &|entry| entry.status = serde_json::from_slice(bytes).ok());
+        } else if let Some(key) = key.strip_suffix(SEEN) {
+            entry(key, &|entry| entry.seen = serde_json::from_slice(bytes).ok());
         } else if let Some(key) = key.strip_suffix(SUM) {
             entry(key, &|entry| {
                 if entry.last.is_none() {
@@ -320,6 +327,9 @@ impl PrimaryState {
             }
             if let Some(status) = &entry.status {
                 data.insert(format!("{key}{STATUS}"), text(status));
+            }
+            if let Some(seen) = &entry.seen {
+                data.insert(format!("{key}{SEEN}"), text(seen));
             }
             if let Some(copy) = &entry.copy {
                 data.insert(format!("{key}{COPY}"), text(copy));
@@ -411,6 +421,13 @@ impl PrimaryState {
         let entry = self.entries.entry(key.to_owned()).or_default();
         entry.last = Some(applied);
         entry.next.clear();
+        // It is about the state before.
+        entry.seen = None;
+    }
+
+    /// Records what a server stored of a state, and what became of it since.
+    pub fn note_seen(&mut self, key: &str, seen: Seen) {
+        self.entries.entry(key.to_owned()).or_default().seen = Some(seen);
     }
 
     /// Records what a server did with a status, or that it stored one as it was sent.

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::acquired::{Acquired, is_proven, let_go};
+use crate::acquired::{Acquired, is_kept, is_proven, let_go};
 use crate::address::ObjectAddress;
 use crate::content::{ContentChange, CopyContent, drop_keys, is_refused, overwritten, remembered};
-use crate::edit::Guard;
+use crate::drift::Field;
+use crate::edit::{self, Edit, Guard};
 use crate::error::PairError;
 use crate::holders::{Holder, hold, is_held_by, release};
 use crate::link::Link;
@@ -172,6 +173,51 @@ impl<T: Transform> Pair<'_, T> {
         self.status(&mutated, copy, status)
     }
 
+    /// The desired state of the copy, in the form in which it is remembered.
+    pub fn desired(&self) -> Result<Value, PairError<T::Error>> {
+        let mutated = self.transform.spec(self.source, self.copy).map_err(PairError::Transform)?;
+        Ok(remembered(self.vocabulary, &mutated, self.subresources))
+    }
+
+    /// What guards a write to the copy as it is: no two copies that differ in our eyes have the same.
+    pub fn guard_of(&self, copy: &Value) -> String {
+        let mark = annotation(copy, self.vocabulary.applied_state).filter(|_| self.primary);
+        mark.or(copy["metadata"]["resourceVersion"].as_str()).unwrap_or_default().to_owned()
+    }
+
+    /// The step that sets fields of the copy back to what is desired, under the guard of any other edit. Other fields that have drifted stay
+    /// as they are.
+    pub fn revert(
+        &self,
+        desired: &Value,
+        copy: &Value,
+        fields: &[Field],
+        others: &[Field],
+    ) -> Result<Step, PairError<T::Error>> {
+        let at = self.copy_at.clone();
+        if self.apply {
+            let mutated = self.transform.spec(self.source, Some(copy)).map_err(PairError::Transform)?;
+            let mut object = self.applied(&mutated, desired, copy);
+            for field in others {
+                copy_field(copy, &mut object, &field.keys);
+            }
+            return Ok(Step::Apply { at, object, primary: self.primary, first: false });
+        }
+        let content = CopyContent {
+            vocabulary: self.vocabulary,
+            desired,
+            copy,
+            entry: self.remembered,
+            partial: self.partial,
+            link: self.link,
+            is_marked: self.primary,
+            subresources: self.subresources,
+            floor: self.noted().map_or(0, |noted| noted.write),
+        };
+        let (edits, guard) = content.revert(fields);
+        Ok(Step::Edit { at, edits, guard })
+    }
+
     /// Who owns the object in the place of the copy. That is recorded by us, or by the server, or proven by what only we write to it; that an object equals what
     /// would be written proves nothing, because anybody can have made it, or guessed.
     fn owner(&self, copy: &Value) -> CopyOwner {
@@ -220,8 +266,11 @@ impl<T: Transform> Pair<'_, T> {
         known.or(Acquired::of(self.vocabulary, copy)).or(related).or(noted)
     }
 
-    /// Whether the copy stays when its source goes.
+    /// Whether the copy stays when its source goes. A consumer can write to the metadata of copies on her own side: there, nobody can ask for it.
     fn is_let_go(&self, copy: &Value) -> bool {
+        if !self.copy_at.side.is_consumer() && is_kept(self.vocabulary, copy) {
+            return true;
+        }
         self.acquired(copy).map_or(self.circular, Acquired::is_let_go)
     }
 
@@ -325,7 +374,14 @@ impl<T: Transform> Pair<'_, T> {
         source["status"] = new.clone();
         let desired = self.transform.spec(&source, Some(copy)).map_err(PairError::Transform)?;
         let value = remembered(self.vocabulary, &desired, self.subresources);
-        steps.push(Step::Remember { entry: self.entry.clone(), value, copy: None, how: None, instead: None });
+        steps.push(Step::Remember {
+            entry: self.entry.clone(),
+            value,
+            copy: None,
+            how: None,
+            instead: None,
+            seen: None,
+        });
         self.report(steps, Event::StatusSynced);
         Ok(())
     }
@@ -489,13 +545,20 @@ impl<T: Transform> Pair<'_, T> {
 
     fn remember_as(&self, value: Value, how: Option<Acquired>) -> Step {
         let instead = self.apply.then(|| if self.primary { BY_APPLY.to_owned() } else { sum(&value) });
-        Step::Remember { entry: self.entry.clone(), value, copy: Some(self.copy_at.clone()), how, instead }
+        Step::Remember { entry: self.entry.clone(), value, copy: Some(self.copy_at.clone()), how, instead, seen: None }
     }
 
     fn remember_applied(&self, value: Value, is_marked: bool) -> Step {
         let is_noted = self.primary && is_marked;
         let instead = Some(if is_noted { BY_APPLY.to_owned() } else { applied(sum(&value)).to_string() });
-        Step::Remember { entry: self.entry.clone(), value, copy: Some(self.copy_at.clone()), how: None, instead }
+        Step::Remember {
+            entry: self.entry.clone(),
+            value,
+            copy: Some(self.copy_at.clone()),
+            how: None,
+            instead,
+            seen: None,
+        }
     }
 
     /// An object that was offered, with the whole desired state, and with how we came to it: what we made once is ours still.
@@ -542,6 +605,12 @@ impl<T: Transform> Pair<'_, T> {
         let at = if self.source_at.side.is_consumer() { &self.source_at } else { &self.copy_at };
         steps.push(Step::Report { at: at.clone(), event });
     }
+}
+
+/// Gives a field of one object to another, or takes it away.
+fn copy_field(from: &Value, to: &mut Value, keys: &[String]) {
+    let value = keys.iter().try_fold(from, |object, key| object.get(key)).cloned();
+    edit::apply(&[Edit { path: keys.to_vec(), value }], to);
 }
 
 /// What is remembered of a related copy that was applied.

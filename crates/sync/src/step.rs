@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::acquired::Acquired;
 use crate::address::{ObjectAddress, Role, Side};
+use crate::drift::{DriftedCopy, SeenNote};
 use crate::edit::{Edit, Guard};
 use crate::object::annotation;
 use crate::record::Record;
@@ -147,6 +148,19 @@ pub enum Step {
         how: Option<Acquired>,
         /// What to record instead of the state itself, where the server remembers that.
         instead: Option<String>,
+        /// What to record of what the server stored, if drift is of interest.
+        seen: Option<SeenNote>,
+    },
+    /// Record what the server stored of the copy, and what became of it since.
+    RememberSeen {
+        /// Key in the state Secret.
+        entry: String,
+        /// Desired state that it is about.
+        value: Value,
+        /// Where the copy is.
+        copy: ObjectAddress,
+        /// What to record.
+        seen: SeenNote,
     },
     /// Record which related objects are about to be served, so that they are known whatever happens next.
     Track {
@@ -174,9 +188,11 @@ impl Step {
     pub fn role(&self) -> Option<Role> {
         match self {
             // What is remembered is stored on the provider's side.
-            Self::RememberNext { .. } | Self::Remember { .. } | Self::Track { .. } | Self::Drop { .. } => {
-                Some(Role::Provider)
-            }
+            Self::RememberNext { .. }
+            | Self::Remember { .. }
+            | Self::RememberSeen { .. }
+            | Self::Track { .. }
+            | Self::Drop { .. } => Some(Role::Provider),
             _ => self.address().map(|at| at.side.role),
         }
     }
@@ -211,6 +227,7 @@ impl Step {
             Self::ConfirmNoCopy => "confirm-no-copy",
             Self::RememberNext { .. } => "remember-next",
             Self::Remember { .. } => "remember",
+            Self::RememberSeen { .. } => "remember-seen",
             Self::Track { .. } => "track",
             Self::Drop { .. } => "drop",
             Self::Forget => "forget",
@@ -297,6 +314,10 @@ pub struct Plan {
     pub implied: Vec<(String, Record)>,
     /// Whether more of the state must be read before anything can be decided.
     pub needs_memory: bool,
+    /// What others have changed of copies; nothing if nobody has looked.
+    pub drift: Option<Vec<DriftedCopy>>,
+    /// Whether it must be read who changed a copy before that can be reported.
+    pub needs_managers: bool,
     /// When to reconcile again.
     pub next: Next,
 }

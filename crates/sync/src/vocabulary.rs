@@ -35,6 +35,9 @@ pub struct Vocabulary {
     pub adoption: &'static str,
     /// Annotation on copies: how the agent came to them. Empty if nothing is written.
     pub acquired: &'static str,
+    /// Annotation on copies, by which the provider says what becomes of them when their source goes. It stays on those that are let go: until
+    /// the source is gone, too, nothing else tells them from copies that have lost their link. Empty if nobody can say so.
+    pub on_delete: &'static str,
     /// The field manager of the agent, which may have more appended after a slash.
     pub manager: &'static str,
     /// Labels and annotations that the agent writes to copies, and removes from those that it lets go.
@@ -93,6 +96,7 @@ pub(crate) mod tests {
         applied_state: "test/applied-state",
         adoption: "test/adoption",
         acquired: "test/acquired",
+        on_delete: "test/on-delete",
         manager: "agent",
         of_copies: &["test/agent", "test/applied-state", "test/acquired", "test/source"],
         deletion_propagation: "test/deletion",

@@ -22,6 +22,7 @@ pub mod events;
 pub mod explain;
 pub mod health;
 pub mod http;
+pub mod import;
 pub mod keeper;
 pub mod login;
 pub mod metrics;

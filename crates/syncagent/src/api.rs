@@ -2,6 +2,8 @@
 
 mod conversion;
 mod crd;
+mod drift;
+mod implements;
 mod limits;
 mod mutation;
 mod published_resource;
@@ -13,6 +15,8 @@ mod strict;
 
 pub use conversion::{Conversion, ConversionRule, ConversionStep, ConversionWebhook, MoveStep, PublishedVersion};
 pub use crd::crd;
+pub use drift::{Drift, DriftField};
+pub use implements::{Implements, MappingInForce};
 pub use limits::{AdmissionRule, Limits};
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
 pub use published_resource::{
@@ -41,6 +45,8 @@ pub const DELETION_PROPAGATION: &str = "syncagent.kcp.io/deletion-propagation-po
 pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
 /// Annotation on exports: which agents serve it, and when each last renewed its entry.
 pub const KEEPER: &str = "syncagent.kcp.io/keeper";
+/// Annotation on exports: when an agent that serves it was last seen, for people. Renewed with its entry in [`KEEPER`].
+pub const LAST_SEEN: &str = "syncagent.kcp.io/last-seen";
 /// Annotation on exports: names of agents that are no more, separated by commas. Whoever serves the export has their part.
 pub const FORMER_AGENTS: &str = "syncagent.kcp.io/former-agents";
 /// Annotation on schemas: generation of the CRD they were made from.
@@ -51,6 +57,8 @@ pub const SOURCE_KIND: &str = "syncagent.kcp.io/source-kind";
 pub const APPROVED_SCHEMA: &str = "syncagent.kcp.io/approved-schema";
 /// Annotation on PublishedResources: name of the schema that is not to be exported, because somebody went back to the approved one.
 pub const REJECTED_SCHEMA: &str = "syncagent.kcp.io/rejected-schema";
+/// Annotation on PublishedResources: digest of the steps of spec.implements that may come into force although they were held back.
+pub const APPROVED_MAPPING: &str = "syncagent.kcp.io/approved-mapping";
 /// Annotation on a PublishedResource: it was rolled back from this schema. Until somebody removes the annotation, copies keep fields that kcp does not show
 /// of orders that nobody has changed: also when a newer schema is exported again, because every write to an order has dropped them from kcp.
 pub const ROLLED_BACK: &str = "syncagent.kcp.io/rolled-back";
@@ -60,7 +68,7 @@ pub const CONVERSION_PREFIX: &str = "conversion.syncagent.kcp.io/";
 pub const PLACED_GENERATION: &str = "syncagent.kcp.io/placed-generation";
 /// Annotation on consumers' objects: why they are not placed, or why their last change was not.
 pub const REFUSAL: &str = "syncagent.kcp.io/refusal";
-/// Annotation on consumers' objects that are being deleted: on whom that waits, and since when.
+/// Annotation on consumers' objects: what they wait for although they are placed, or on whom their deletion waits, and since when.
 pub const WAITS_FOR: &str = "syncagent.kcp.io/waits-for";
 /// Annotation on consumers' objects: when their API is withdrawn, and what its provider says about that.
 pub const WITHDRAWAL: &str = "syncagent.kcp.io/withdrawal";
@@ -96,6 +104,8 @@ pub const REMOTE_GENERATION: &str = "syncagent.kcp.io/remote-object-generation";
 /// Annotation on consumers' objects that have gone back in time, because kcp was restored: `Hold` while nothing is done for them, `Follow`
 /// to go on with them as they are.
 pub const AFTER_RESTORE: &str = "syncagent.kcp.io/after-restore";
+/// Annotation on copies, or on orders where `spec.pause` allows it: what rests, until when and why. It never crosses.
+pub const PAUSE: &str = "syncagent.kcp.io/pause";
 /// Label on Secrets that list orders that were carried to their end: the agent that did so.
 pub const ENDED_ORDERS: &str = "syncagent.kcp.io/ended-orders";
 /// Annotation on copies: checksum of the desired state that was written last.
@@ -107,6 +117,10 @@ pub const ADOPTION: &str = "syncagent.kcp.io/adoption";
 /// Annotation on copies that the agent did not make: how it came to them, `adopted` or `linked`; on copies of related objects with a proof for
 /// whom. They are let go, and not deleted.
 pub const ACQUIRED: &str = "syncagent.kcp.io/acquired";
+/// Annotation on copies, set by the provider: what becomes of them when their order goes. `Keep` takes the link off and leaves the object.
+pub const ON_DELETE: &str = "syncagent.kcp.io/on-delete";
+/// Annotation on consumers' objects that were created for an object that was there before: when.
+pub const IMPORTED: &str = "syncagent.kcp.io/imported";
 /// Label that marks state Secrets.
 pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";
 /// Label on copies of related objects: a hash of the primary and the PublishedResource they belong to.

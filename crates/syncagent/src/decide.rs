@@ -13,17 +13,21 @@
 pub mod adopt;
 mod claim;
 pub mod compare;
+pub mod drift;
 mod error;
 pub mod events;
 pub mod feedback;
 mod holders;
+pub mod import;
 mod narrowed;
+pub mod pause;
 mod primary;
 mod refusal;
 mod related;
 pub mod report;
 mod restored;
 pub mod state;
+pub mod waits;
 mod why;
 
 pub use carrick_sync::{Dependents, Event, Next, ObjectAddress, Plan, Record, Role, Side, Step, edit, ownership};
@@ -34,4 +38,4 @@ pub use primary::{Copies, PrimaryView, address_of_new_copy, decide};
 pub use refusal::Refusal;
 pub use related::{Arrived, DroppedSeen, OtherUser, RelatedSeen, RelatedView, Stray, is_placed, is_stray, unnamed};
 pub use restored::{Setback, follows, setback};
-pub use why::{Explanation, explain};
+pub use why::{DriftState, ExplainedDrift, ExplainedField, Explanation, explain};

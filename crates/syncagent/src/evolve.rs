@@ -15,8 +15,9 @@ use crate::agent::catalog::published_resources;
 use crate::agent::config::AgentConfig;
 use crate::agent::connect::{self, ConnectError, KcpLocations};
 use crate::agent::health::Health;
-use crate::api::{APPROVED_SCHEMA, PublishedResource, REJECTED_SCHEMA, ROLLED_BACK};
+use crate::api::{APPROVED_MAPPING, APPROVED_SCHEMA, PublishedResource, REJECTED_SCHEMA, ROLLED_BACK};
 use crate::rules::gate::same_resource;
+use crate::rules::implements::force::Steps;
 use crate::toolkit::{self, ToolkitError};
 
 /// Why schemas cannot be compared or chosen.
@@ -188,7 +189,10 @@ impl Evolution {
 
     /// Approves the schema that follows from the CRD of today, and no later one.
     pub async fn approve(&self, evolved: &Evolved) -> Result<(), EvolveError> {
-        let annotations = json!({ APPROVED_SCHEMA: evolved.computed, REJECTED_SCHEMA: null });
+        let mut annotations = json!({ APPROVED_SCHEMA: evolved.computed, REJECTED_SCHEMA: null });
+        if let Some(implements) = &evolved.pr.spec.implements {
+            annotations[APPROVED_MAPPING] = Steps::of(implements).noted(&implements.resource).digest.into();
+        }
         self.annotate(&evolved.name, &json!({ "metadata": { "annotations": annotations } })).await
     }
 

@@ -19,6 +19,7 @@ pub mod options;
 pub mod release;
 pub mod rules;
 pub mod toolkit;
+pub mod trace;
 pub mod withdraw;
 
 /// Version of the agent; releases name the commit they were built from.

@@ -12,16 +12,19 @@ pub mod admission;
 mod after_restore;
 pub mod conversion;
 pub mod crd;
+pub mod drift;
 pub mod export;
 pub mod exposure;
 pub mod fields;
 pub mod gate;
 pub mod hints;
+pub mod implements;
 pub mod keeper;
 pub mod metadata;
 pub mod mutation;
 pub mod naming;
 pub mod openapi;
+pub mod pause;
 pub mod projection;
 pub mod proof;
 pub mod provenance;
@@ -47,15 +50,19 @@ pub use carrick_sync::{AdoptionPolicy as Adoption, ApiKind};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::api::{FIELD_MANAGER, Limits, PublishedResource};
+use crate::api::{FIELD_MANAGER, Implements, Limits, PublishedResource};
 use access::{Budget, Reserved};
 use admission::{Admission, AdmissionError};
 use conversion::{ConversionError, Conversions, Passage, Route};
 use crd::{Crd, Version};
+use drift::{DriftError, DriftRules};
 use exposure::Authorship;
+use implements::force::Steps;
+use implements::{ImplementsError, Mapping};
 use metadata::is_deleting;
 use mutation::{Mutation, MutationError};
 use naming::{Naming, NamingError};
+use pause::PausedBy;
 use projection::{ProjectionError, exchanged, in_use, name_in_kcp, project};
 use reads::{Read, ReadsError};
 use related::{Related, RelatedError};
@@ -86,6 +93,9 @@ pub enum RuleError {
     /// A conversion is not valid.
     #[error(transparent)]
     Conversion(#[from] ConversionError),
+    /// An API cannot be implemented.
+    #[error(transparent)]
+    Implements(#[from] ImplementsError),
     /// A related resource is not valid.
     #[error(transparent)]
     Related(#[from] RelatedError),
@@ -95,6 +105,9 @@ pub enum RuleError {
     /// What is to be reported is not valid.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// What is said about drift is not valid.
+    #[error(transparent)]
+    Drift(#[from] DriftError),
     /// An admission rule is not valid.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
@@ -191,6 +204,10 @@ pub struct Rules {
     pub adoption: Adoption,
     /// What happens to orders that have gone back in time.
     pub after_restore: AfterRestore,
+    /// Who may pause an order.
+    pub pause: PausedBy,
+    /// What happens to fields of copies that somebody else changes.
+    pub drift: DriftRules,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
     /// Name of the schema of the kind in kcp; empty if it does not matter.
@@ -253,7 +270,7 @@ impl Rules {
             }
         }
         let reads = reads::compile(pr, authorship, naming.literal_namespace())?;
-        let report = Report::compile(pr, version.has_status(), &remote.kind)?;
+        let report = Report::compile(pr, version.has_status() || pr.spec.implements.is_some(), &remote.kind)?;
         reads::check_references(&reads, &related, report.as_ref())?;
         Ok(Self {
             duty: Duty::Sync,
@@ -264,11 +281,7 @@ impl Rules {
             resource_filter: compile_filter("resource", filter.resource)?,
             namespace_filter: compile_filter("namespace", filter.namespace)?,
             workspace_paths: pr.spec.enable_workspace_paths,
-            mutation: Passage::new(
-                Mutation::compile("spec.mutation", pr.spec.mutation.as_ref())?,
-                journey.down,
-                journey.up,
-            ),
+            mutation: passage(Mutation::compile("spec.mutation", pr.spec.mutation.as_ref())?, journey.way),
             conversions: journey.conversions,
             subresources,
             related,
@@ -278,6 +291,8 @@ impl Rules {
             remote,
             adoption: Adoption::parse(&pr.spec.adoption).unwrap_or_default(),
             after_restore: AfterRestore::parse(&pr.spec.after_restore).unwrap_or_default(),
+            pause: PausedBy::parse(&pr.spec.pause).unwrap_or_default(),
+            drift: DriftRules::compile("spec.drift", pr.spec.drift.as_ref())?,
             apply: false,
             schema: String::new(),
             rolled_back: false,
@@ -317,6 +332,11 @@ impl Rules {
     /// Whether copies have a status subresource, so that their status can be copied back.
     pub fn has_status(&self) -> bool {
         self.subresources.contains(&"status")
+    }
+
+    /// Whether anybody wants to know what others change of copies.
+    pub fn watches_drift(&self) -> bool {
+        !self.drift.is_off() || self.related.iter().any(|related| !related.drift.is_off())
     }
 
     /// Whether namespaces in kcp must be read to know which objects are selected.
@@ -364,6 +384,7 @@ impl Rules {
             bare.spec.related = Vec::new();
             bare.spec.reads = Vec::new();
             bare.spec.report = None;
+            bare.spec.drift = None;
             // Versions stay: they say in which one objects are read.
             Self::build(&bare, crd, agent_name, Journey::default())
         })?;
@@ -385,16 +406,27 @@ impl Rules {
     }
 }
 
-/// The conversions of a PublishedResource, and those of them that objects meet on their way.
+/// The conversions of a PublishedResource, and what objects meet on their way.
 #[derive(Default)]
 struct Journey {
     conversions: Conversions,
-    down: Route,
-    up: Route,
+    way: JourneyWay,
+}
+
+/// How objects get to the other side.
+#[derive(Default)]
+enum JourneyWay {
+    #[default]
+    Straight,
+    Versions(Route, Route),
+    Kinds(Mapping),
 }
 
 impl Journey {
     fn compile(pr: &PublishedResource, crd: &Crd) -> Result<Self, RuleError> {
+        if pr.spec.implements.is_some() {
+            return Ok(Self { way: JourneyWay::Kinds(mapping(pr, crd)?), ..Self::default() });
+        }
         let conversions = Conversions::compile(pr.spec.conversion.as_ref())?;
         if pr.spec.conversion.is_none() {
             return Ok(Self::default());
@@ -407,7 +439,33 @@ impl Journey {
         let in_kcp = &in_use(&versions).ok_or(ProjectionError::NotServed)?.name;
         let on_service = name_in_kcp(pr, crd, &exchanged(pr, crd)?.name);
         let (down, up) = (conversions.route(in_kcp, &on_service)?, conversions.route(&on_service, in_kcp)?);
-        Ok(Self { conversions, down, up })
+        Ok(Self { conversions, way: JourneyWay::Versions(down, up) })
+    }
+}
+
+/// The steps of `spec.implements` that are at work. Those that are written down must be valid all the same.
+fn mapping(pr: &PublishedResource, crd: &Crd) -> Result<Mapping, RuleError> {
+    let written = Steps::of(pr.spec.implements.as_ref().unwrap_or(&Implements::default()));
+    let compiled = mapping_of(pr, crd, &written)?;
+    match implements::force::held_for(pr) {
+        Some(held) => mapping_of(pr, crd, &held),
+        None => Ok(compiled),
+    }
+}
+
+/// Steps between the kinds of both sides.
+pub(crate) fn mapping_of(pr: &PublishedResource, crd: &Crd, steps: &Steps) -> Result<Mapping, RuleError> {
+    let projected = project(pr, crd)?;
+    let local = kind_of(crd, exchanged(pr, crd)?);
+    let remote = kind_of(&projected, in_use(&projected.spec.versions).ok_or(ProjectionError::NotServed)?);
+    Ok(Mapping::compile((&steps.spec, &steps.status), local, remote)?)
+}
+
+fn passage(mutation: Mutation, way: JourneyWay) -> Passage {
+    match way {
+        JourneyWay::Straight => Passage::new(mutation, Route::default(), Route::default()),
+        JourneyWay::Versions(down, up) => Passage::new(mutation, down, up),
+        JourneyWay::Kinds(mapping) => Passage::mapped(mutation, mapping),
     }
 }
 

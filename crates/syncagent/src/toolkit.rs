@@ -13,7 +13,7 @@ use crate::rules::conversion::ConversionError;
 use crate::rules::crd::{API_APPROVED, Crd, CrdError};
 use crate::rules::projection::{ProjectionError, project};
 use crate::rules::schema::{self, SchemaError};
-use crate::rules::{RuleError, Rules, exposure, fields, proof, report};
+use crate::rules::{RuleError, Rules, exposure, fields, implements, proof, report};
 
 /// Agent name in schemas that are only printed.
 const AGENT: &str = "pubres-toolkit";
@@ -160,7 +160,8 @@ pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String
         .into_iter()
         .chain(proof::doubts(pr, &crd))
         .chain(exposure::doubts(pr, &crd))
-        .chain(report::doubts(pr, &crd));
+        .chain(report::doubts(pr, &crd))
+        .chain(implements::proof::doubts(pr, &crd));
     let doubtful = doubtful.map(|doubt| format!("doubtful: {doubt}"));
     Ok(invalid.into_iter().chain(doubtful).collect())
 }

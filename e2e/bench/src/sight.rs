@@ -31,6 +31,8 @@ pub struct Copy {
 pub struct Seen {
     /// Copies by the name of their source.
     pub copies: HashMap<String, Copy>,
+    /// When each source was first seen.
+    pub sources: HashMap<String, Instant>,
     /// Sources that have the agent's finalizer.
     pub held: HashSet<String>,
     /// State Secrets.
@@ -126,6 +128,9 @@ impl Sight {
 
 fn source(seen: &mut Seen, source: &Object) {
     let value = source.value();
+    if !seen.sources.contains_key(&*source.name) {
+        seen.sources.insert(source.name.to_string(), Instant::now());
+    }
     let finalizers = value["metadata"]["finalizers"].as_array();
     if finalizers.is_some_and(|all| all.iter().any(|one| one == api::FINALIZER)) && !seen.held.contains(&*source.name) {
         seen.held.insert(source.name.to_string());

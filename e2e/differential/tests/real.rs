@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         })
     };
     let mut all = carrick_e2e_scenarios::all();
-    // Real servers cannot be turned back in the middle of others' scenarios.
+    // Shards of a real kcp cannot take a workspace back.
     all.retain(|scenario| !scenario.planes);
     if std::env::var_os(harness::DEADLINE).is_some() {
         // What is left out for want of time is something else each day.

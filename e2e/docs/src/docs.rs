@@ -1,7 +1,7 @@
 //! The tutorials in `docs/`, run as a reader would: every `sh` block, one after the other, in one shell.
 //!
 //! A page that says `<!-- tested -->` is run in an empty folder with the programs that it names in the path. One that says `<!-- tested after: other.md -->` is run
-//! twice: on its own, by its block of `set-up.sh`, and where that other page ends, after all pages before it in the summary. One that says `<!-- tested with: helm -->`
+//! twice: on its own, by its block with `carrick tutorial`, and where that other page ends, after all pages before it in the summary. One that says `<!-- tested with: helm -->`
 //! is left out where that program is missing. A comment that begins with `<!-- sh` is a block for the test alone: what a reader has before, and what a real cluster
 //! does by itself. What is below `## Clean up` comes last.
 //!
@@ -24,7 +24,7 @@ use tokio::process::Command;
 const LIMIT: Duration = Duration::from_mins(3);
 const LIMIT_OF_ALL: Duration = Duration::from_mins(10);
 /// What leads to the end of the first page.
-const SET_UP: &str = "docs/set-up.sh";
+const SET_UP: &str = "$(carrick tutorial)";
 /// Ports that the pages name, which others may be using here.
 const PORTS: [&str; 3] = ["7443", "7444", "7445"];
 
@@ -116,7 +116,7 @@ fn in_order(folder: &Path, pages: &[(String, Page)]) -> anyhow::Result<Option<(S
     for page in names.filter_map(known).filter(|page| page.after.as_ref() == Some(&first)) {
         ensure!(
             page.blocks.iter().any(|block| block.contains(SET_UP)),
-            "a page after {first} does not source {SET_UP}"
+            "a page after {first} does not evaluate {SET_UP}"
         );
         all.blocks.extend(page.blocks.iter().chain(&page.clean_up).cloned());
     }
@@ -157,14 +157,14 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
     let scratch = Scratch::new()?;
     // What readers have of the clone.
     let source = scratch.path().join("source");
-    std::fs::create_dir_all(source.join("docs"))?;
+    std::fs::create_dir(&source)?;
     std::os::unix::fs::symlink(folder.join("../charts").canonicalize()?, source.join("charts"))?;
-    let mut set_up = std::fs::read_to_string(folder.join("..").join(SET_UP))?;
+    let mut elsewhere = "sed".to_owned();
     for (port, free) in PORTS.into_iter().zip(ports::free::<3>()?) {
         script = script.replace(port, &free.to_string());
-        set_up = set_up.replace(port, &free.to_string());
+        elsewhere.extend([" -e s/", port, "/", &free.to_string(), "/g"]);
     }
-    std::fs::write(source.join(SET_UP), set_up)?;
+    script = script.replace(SET_UP, &SET_UP.replace(')', &format!(" | {elsewhere})")));
     let work = scratch.path().join("work");
     std::fs::create_dir(&work)?;
     let file = scratch.write("script.sh", &script)?;

@@ -202,8 +202,8 @@ impl Lab {
             if (meddling.is_none() || death.is_some()) && good(&self.eyes.look()) {
                 return Ok(death);
             }
-            if started.elapsed() > PATIENCE {
-                bail!("waited {} s in vain until {what}", PATIENCE.as_secs());
+            if started.elapsed() > self.patience() {
+                bail!("waited {} s in vain until {what}", self.patience().as_secs());
             }
             tokio::select! {
                 () = self.eyes.changed(revisions) => {}
@@ -224,6 +224,11 @@ impl Lab {
         self.rest_for(CALM).await
     }
 
+    /// How long to wait for anything.
+    fn patience(&self) -> Duration {
+        if self.flow.heavy { 4 * PATIENCE } else { PATIENCE }
+    }
+
     /// Waits until nothing has been written for a given time, and returns what is there then.
     pub async fn rest_for(&self, calm: Duration) -> anyhow::Result<State> {
         // Between two writes of large objects it is calm, too.
@@ -235,8 +240,8 @@ impl Lab {
             if before == (self.eyes.revisions(), self.switch.writes()) {
                 return Ok(self.eyes.look());
             }
-            if started.elapsed() > PATIENCE {
-                bail!("no rest within {} s; last written: {:#?}", PATIENCE.as_secs(), self.audit.last(20));
+            if started.elapsed() > self.patience() {
+                bail!("no rest within {} s; last written: {:#?}", self.patience().as_secs(), self.audit.last(20));
             }
         }
     }

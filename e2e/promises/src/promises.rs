@@ -23,6 +23,7 @@ mod deed;
 mod ends;
 mod flow;
 mod flows;
+mod import;
 mod kills;
 mod lab;
 mod late;
@@ -65,6 +66,7 @@ fn trials() -> Vec<Trial> {
         alone("convergence::the_gate_killed_at_every_write", publish::gate_killed_at_every_write),
         alone("convergence::a_withdrawal_killed_at_every_write", withdraw::killed_at_every_write),
         alone("convergence::rules_and_kinds_changed_and_killed_at_every_write", upheavals::at_every_write),
+        alone("no_surprise::import_killed_at_every_write", import::killed_at_every_write),
         alone("no_loss::orders_end_without_the_claims_of_their_binding", claims::revoked_at_every_write),
         alone("no_loss::a_refused_deletion_is_tried_again_while_the_claim_is_accepted", claims::refused_while_accepted),
         alone("no_collateral::two_agents_share_an_object", agents::share_an_object),

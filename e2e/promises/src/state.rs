@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 const PASSING: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
 /// The same anywhere in an object.
 const TIMES: [&str; 3] = ["lastTransitionTime", "observedGeneration", "identityHash"];
-/// Annotations whose values depend on UIDs; whether they are right, the audit tells.
-const MARKS: [&str; 3] = [api::REMOTE_UID, api::REMOTE_GENERATION, api::APPLIED_STATE];
+/// Annotations whose values depend on UIDs or the time; whether they are right, the audit tells.
+const MARKS: [&str; 4] = [api::REMOTE_UID, api::REMOTE_GENERATION, api::APPLIED_STATE, api::LAST_SEEN];
 
 /// All objects that matter, by place: `team-a buckets default/one`.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -54,6 +54,7 @@ impl Running {
             export,
             polling: Duration::from_secs(15),
             namespace: None,
+            core: agent::CoreConfig::default(),
         };
         let stop = CancellationToken::new();
         let told = stop.clone();

@@ -60,6 +60,24 @@ pub(super) async fn it_shows_counts_and_journeys_and_no_content(world: Arc<dyn W
         })
         .await?;
     ensure!(get(&agent, "/find.json?q=nothing-like-it").await?["found"] == json!([]), "something was found");
+    let key =
+        get(&agent, "/find.json?q=default%2Fbuck").await?["found"][0]["key"].as_str().context("no key")?.to_owned();
+    let way = get(&agent, &format!("/trace.json?published={name}&order={key}")).await?;
+    ensure!(
+        way["object"] == "Bucket default/bucket" && way["place"] == format!("in workspace {}", team.path),
+        "{way:#}"
+    );
+    let [of_copy, related] = way["children"].as_array().context("nothing was made of it")?.as_slice() else {
+        bail!("{way:#}")
+    };
+    ensure!(
+        of_copy["object"] == format!("Bucket {namespace}/{copy_name}") && of_copy["created"].is_string(),
+        "{way:#}"
+    );
+    ensure!(related["object"] == "credentials.0: default/bucket-credentials", "{way:#}");
+    ensure!(!way.to_string().contains("\"problem\""), "{way:#}");
+    let command = format!("carrick trace default/bucket --workspace {} --published-resource {name}", team.path);
+    ensure!(of_copy.to_string().contains(&command), "{way:#}");
 
     let everything =
         [agent.dashboard("/").await?, agent.dashboard("/state.json").await?, agent.dashboard("/find.json?q=").await?];
@@ -121,6 +139,13 @@ pub(super) async fn what_fails_is_told_where_it_stopped_until_it_is_healed(
     );
     let journey = get(&agent, "/find.json?q=default/good").await?["found"][0].clone();
     ensure!(journey["stopped"].is_null(), "{journey:#}");
+
+    let key = get(&agent, "/find.json?q=default/bad").await?["found"][0]["key"].as_str().context("no key")?.to_owned();
+    let way = get(&agent, &format!("/trace.json?published={name}&order={key}")).await?;
+    let problems: Vec<&str> =
+        way["notes"].as_array().into_iter().flatten().filter_map(|it| it["text"].as_str()).collect();
+    ensure!(problems.iter().any(|it| it.starts_with("Rules since ") && it.contains("spec.size")), "{way:#}");
+    ensure!(problems.contains(&"it has no copy") && way["children"].is_null(), "{way:#}");
 
     stage.reorder(team, "bad", json!({ "size": 1 })).await?;
     stage

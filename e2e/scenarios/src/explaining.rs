@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use carrick_client::Server;
-use carrick_e2e_stage::agent::{Agent, Setup};
+use carrick_e2e_stage::agent::{Agent, Setup, config};
 use carrick_e2e_stage::stage::{NAMESPACE, Stage, condition, place};
-use carrick_e2e_stage::world::{User, World};
+use carrick_e2e_stage::world::World;
 use carrick_e2e_stage::{fixtures, kinds};
-use carrick_syncagent::agent::AgentConfig;
 use carrick_syncagent::agent::explain::{Explained, Question, Report, explain};
 use serde_json::{Value, json};
 
@@ -180,34 +178,6 @@ fn vaults(group: &str) -> Value {
 
 async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {
     Ok(explain(config(stage)?, &question).await?)
-}
-
-/// The configuration of the stage's agent, for whoever looks beside it.
-pub(super) fn config(stage: &Stage) -> anyhow::Result<AgentConfig> {
-    Ok(AgentConfig {
-        local: Server::from_kubeconfig_yaml(&stage.world.service_kubeconfig(User::default()))?,
-        kcp: Server::from_kubeconfig_yaml(&stage.world.kcp_kubeconfig(User::default(), &stage.provider.path))?,
-        namespace: stage.agent_namespace(),
-        agent_name: stage.agent_name(),
-        slice: stage.export_name().into(),
-        selector: stage.selector(),
-        take_over: false,
-        adoption: carrick_syncagent::rules::Adoption::default(),
-        after_restore: carrick_syncagent::rules::AfterRestore::default(),
-        apply: false,
-        reserved_namespaces: Vec::new(),
-        budget: carrick_syncagent::rules::access::Budget::default(),
-        disabled: std::collections::BTreeSet::new(),
-        leader_election: false,
-        metrics_address: None,
-        health_address: None,
-        dashboard_address: None,
-        dashboard_audience: None,
-        conversion: None,
-        renew_token: None,
-        exit_on_startup_error: true,
-        timing: carrick_syncagent::agent::Timing::default(),
-    })
 }
 
 fn object<'a>(report: &'a Report, name: &str) -> anyhow::Result<&'a Explained> {

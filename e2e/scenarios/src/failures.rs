@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use carrick_e2e_stage::agent::{Agent, Setup};
 use carrick_e2e_stage::stage::{NAMESPACE, Stage, condition, shown};
 use carrick_e2e_stage::world::World;
 use carrick_e2e_stage::{fixtures, kinds};
@@ -17,7 +18,7 @@ pub(super) async fn names_that_are_taken_or_not_valid_are_told_until_better_rule
     let stage =
         publish(world, json!({ "naming": { "name": "{{ .Object.spec.owner }}", "namespace": "$remoteNamespace" } }))
             .await?;
-    let agent = stage.start_agent()?;
+    let agent = Agent::start(&stage, Setup { probes: true, ..Setup::default() })?;
     let (a, b) = (&stage.team_a, &stage.team_b);
     // Namespaces of this name are on the service cluster of all stages, names are not.
     let owner = format!("owner-{}", stage.id);
@@ -31,6 +32,8 @@ pub(super) async fn names_that_are_taken_or_not_valid_are_told_until_better_rule
     told_of_failure(&stage, b, "third").await?;
     let words = [b.cluster.as_str(), "second", "first", "third", "Not Valid", "spec.naming.name", "2 objects"];
     objects_synced(&stage, "False", &words).await?;
+    // Alert OrdersFail is about this gauge, however few they are and however long they fail.
+    ensure!(failing(&agent).await? == 2, "{}", agent.metrics().await?);
     ensure!(stage.copy(b, "second").await?.is_none() && stage.copy(b, "third").await?.is_none(), "a name was guessed");
 
     let naming = json!({ "name": "{{ .ClusterName }}-{{ .Object.metadata.name }}", "namespace": null });
@@ -39,9 +42,17 @@ pub(super) async fn names_that_are_taken_or_not_valid_are_told_until_better_rule
         stage.copy_is("better rules place it", b, name, |_| true).await?;
     }
     objects_synced(&stage, "True", &[]).await?;
+    ensure!(failing(&agent).await? == 0, "{}", agent.metrics().await?);
     let still = stage.copy(a, "first").await?.context("the first copy is gone")?;
     ensure!(still["metadata"]["uid"] == first["metadata"]["uid"], "the first copy has moved: {}", shown(&still));
     agent.stop().await
+}
+
+/// How many orders fail, wait or are refused, as the agent's metrics say.
+async fn failing(agent: &Agent) -> anyhow::Result<u64> {
+    let page = agent.metrics().await?;
+    let lines = page.lines().filter(|line| line.starts_with("sync_agent_failing_objects{"));
+    lines.map(|line| Ok(line.rsplit(' ').next().context("no value")?.parse::<u64>()?)).sum()
 }
 
 pub(super) async fn two_originals_for_one_copy_are_told_and_the_first_stays(

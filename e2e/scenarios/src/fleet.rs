@@ -185,13 +185,13 @@ pub(super) async fn workspaces_wait_for_their_initializer_and_their_terminator(
 }
 
 /// A client of the export's workspace, by way of the cable.
-fn provider_client(stage: &Stage) -> anyhow::Result<Client> {
+pub(super) fn provider_client(stage: &Stage) -> anyhow::Result<Client> {
     let kubeconfig = stage.world.kcp_kubeconfig(User::Admin, &stage.provider.path);
     Ok(Server::from_kubeconfig_yaml(&kubeconfig)?.client())
 }
 
 /// Exports Buckets without any agent.
-async fn export_buckets(stage: &Stage) -> anyhow::Result<()> {
+pub(super) async fn export_buckets(stage: &Stage) -> anyhow::Result<()> {
     let crd = carrick_e2e_stage::fixtures::crd(&stage.group, "Bucket");
     let version = &crd["spec"]["versions"][0];
     let name = format!("v1.buckets.{}", stage.group);

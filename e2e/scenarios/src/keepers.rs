@@ -33,6 +33,18 @@ pub(super) async fn an_agent_of_another_name_stays_out_and_takes_over_when_the_f
     stage.order(team, "first", json!({ "size": 1 })).await?;
     stage.copy_is("the first agent works", team, "first", |_| true).await?;
     stage.ready(&first).await?;
+    let seen = async || {
+        anyhow::Ok(stage.export().await?["metadata"]["annotations"][api::LAST_SEEN].as_str().map(str::to_owned))
+    };
+    let before = seen().await?;
+    ensure!(before.is_some(), "nobody was seen");
+    stage
+        .eventually("when the agent was last seen is renewed", async || {
+            let now = seen().await?;
+            ensure!(now > before, "{now:?}");
+            Ok(())
+        })
+        .await?;
 
     let second = Agent::start(&stage, setup(Some("second")))?;
     let why = format!("agent {} keeps buckets.{}", stage.agent_name(), stage.group);

@@ -34,6 +34,7 @@ impl Konnector {
             export: None,
             polling: Duration::from_secs(15),
             namespace: None,
+            core: agent::CoreConfig::default(),
         };
         let stop = CancellationToken::new();
         let told = stop.clone();

@@ -18,6 +18,7 @@ mod corpus;
 mod dashboard;
 mod dev;
 mod doctor;
+mod drift;
 mod ends;
 mod events;
 mod examples;
@@ -28,7 +29,9 @@ mod fleet;
 mod gate;
 mod holders;
 mod hostile;
+mod import;
 mod init;
+mod kbind;
 mod keepers;
 mod konnectors;
 mod kubectl;
@@ -36,10 +39,12 @@ mod leaders;
 mod lifecycle;
 mod limits;
 mod mesh;
+mod moves;
 mod objects;
 mod outages;
 mod owner;
 mod ownership;
+mod pause;
 mod process;
 mod providers;
 mod publish;
@@ -70,7 +75,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// Whether nothing else may happen in its world meanwhile.
     pub alone: bool,
-    /// Whether it needs planes, because it turns their time back.
+    /// Whether it plays on planes only.
     pub planes: bool,
     /// Plays it on a world.
     pub play: fn(Arc<dyn World>) -> LocalBoxFuture<'static, anyhow::Result<()>>,
@@ -83,11 +88,12 @@ impl Scenario {
     }
 }
 
-/// Themes whose scenarios each play alone in a world: they cut the cables that all agents use, or their many kinds keep an API server busy.
-const ALONE: [&str; 3] = ["outages", "addresses", "corpus"];
+/// Themes whose scenarios each play alone in a world: they cut the cables that all agents use, turn back the time of servers, or their many
+/// kinds keep an API server busy.
+const ALONE: [&str; 5] = ["outages", "addresses", "corpus", "owner", "restores"];
 
-/// Themes whose scenarios turn back the time of servers, or move workspaces between shards.
-const PLANES: [&str; 2] = ["owner", "restores"];
+/// Themes whose scenarios move workspaces between shards.
+const PLANES: [&str; 1] = ["moves"];
 
 macro_rules! scenarios {
     ($($theme:ident: $($name:ident)*;)*) => {
@@ -138,11 +144,19 @@ pub fn all() -> Vec<Scenario> {
             orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nobody
             related_objects_beyond_the_memory_of_a_workspace_are_refused_and_hold_up_nobody;
         limits:
+            orders_say_what_they_wait_for_and_on_whom_their_deletion_waits
             above_the_limit_an_order_waits_until_another_one_goes
             of_many_orders_at_once_the_oldest_get_the_places
             what_breaks_a_rule_is_refused_at_once_or_not_placed
             a_mistake_in_a_rule_is_shown_with_its_place_and_harms_nobody_else
             what_the_service_cluster_refuses_is_told_on_the_order;
+        import:
+            an_object_that_exists_gets_an_order_and_nothing_is_written_to_its_content
+            what_its_order_would_change_is_named_and_refused_unless_it_is_accepted
+            a_linked_object_without_an_order_is_left_alone_until_the_import_goes_on_or_is_taken_back
+            an_import_is_taken_back_and_the_object_stays
+            what_belongs_to_somebody_or_fits_nowhere_is_not_imported
+            the_objects_of_twenty_tenants_are_imported_at_once;
         withdrawals:
             a_kind_leaves_on_its_date_and_takes_nothing_with_it
             a_date_that_comes_while_no_agent_runs_is_kept_later;
@@ -179,6 +193,9 @@ pub fn all() -> Vec<Scenario> {
             an_api_is_bound_and_its_objects_travel_both_ways
             unbinding_takes_copies_away_before_the_api_goes
             what_happens_while_a_konnector_is_down_is_caught_up_with;
+        kbind:
+            a_workspace_is_a_provider_by_its_discovery_alone_and_a_mesh_finds_the_lease
+            unbinding_takes_copies_along_and_leaves_what_the_provider_had_before;
         backends:
             workspaces_that_bind_the_export_of_a_backend_are_served_each_on_its_own
             what_an_account_has_already_shows_on_its_workload_cluster
@@ -213,7 +230,23 @@ pub fn all() -> Vec<Scenario> {
             an_order_is_available_once_its_secret_has_arrived_with_the_port_of_a_service
             an_order_that_goes_says_so_and_lists_nothing_any_more
             what_a_consumer_names_is_looked_at_only_if_it_belongs_to_her_copy
-            what_a_schema_has_no_room_for_is_told_and_not_written;
+            what_a_schema_has_no_room_for_is_told_and_not_written
+            a_platforms_api_is_served_by_a_kind_of_the_provider
+            a_mapping_that_does_not_work_harms_nobody_else
+            a_changed_mapping_waits_for_an_approval;
+        drift:
+            a_changed_field_is_reported_with_who_changed_it
+            what_a_server_makes_of_values_is_no_drift
+            a_field_is_set_back_three_times_and_then_contested
+            the_same_where_copies_are_applied
+            whoever_ignores_drift_pays_nothing_for_it
+            a_paused_copy_is_not_set_back
+            copies_of_a_consumers_secrets_are_watched_too;
+        pause:
+            what_a_pause_names_rests_and_its_end_brings_the_newest_state
+            a_pause_ends_when_its_time_has_come
+            a_deletion_waits_for_the_end_of_a_pause_of_everything
+            consumers_pause_their_orders_where_the_provider_lets_them;
         rules:
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served
@@ -263,8 +296,11 @@ pub fn all() -> Vec<Scenario> {
             the_first_change_after_a_restart_of_kcp_arrives_soon;
         owner:
             after_kcp_was_restored_a_running_agent_goes_on
-            after_the_service_cluster_was_restored_a_running_agent_goes_on
-            a_workspace_that_moves_to_a_shard_with_lower_versions_and_back_is_served_all_the_time;
+            after_the_service_cluster_was_restored_a_running_agent_goes_on;
+        moves:
+            a_workspace_that_moves_to_a_shard_with_lower_versions_and_back_is_served_all_the_time
+            many_workspaces_move_together_and_back_and_nothing_is_made_again
+            a_controller_of_the_library_follows_workspaces_that_move;
         renewals:
             a_token_file_that_was_replaced_is_used_soon
             a_right_to_write_that_was_granted_is_used_soon

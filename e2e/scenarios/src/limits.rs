@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use carrick_client::{DeleteOptions, ListOptions, Resource};
-use carrick_e2e_stage::kinds;
-use carrick_e2e_stage::stage::{NAMESPACE, Stage, Workspace, condition, shown};
+use carrick_e2e_stage::stage::{NAMESPACE, Stage, Workspace, condition, place, shown};
 use carrick_e2e_stage::world::World;
-use carrick_syncagent::api::{PLACED_GENERATION, REFUSAL};
+use carrick_e2e_stage::{fixtures, kinds};
+use carrick_syncagent::api::{PLACED_GENERATION, REFUSAL, WAITS_FOR};
 use serde_json::{Value, json};
+
+use super::related::{credentials, secret};
 
 /// Changes the PublishedResource of Buckets.
 async fn edit(stage: &Stage, spec: Value) -> anyhow::Result<()> {
@@ -99,6 +101,49 @@ pub(super) async fn of_many_orders_at_once_the_oldest_get_the_places(world: Arc<
         refused(&stage, team, name, "in one workspace is 3").await?;
         ensure!(stage.copy(team, name).await?.is_none(), "{name} was placed");
     }
+    agent.stop().await
+}
+
+pub(super) async fn orders_say_what_they_wait_for_and_on_whom_their_deletion_waits(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let team = &stage.team_a;
+    let mut entry = credentials();
+    entry["required"] = true.into();
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    stage.publish("Bucket", json!({ "related": [entry], "feedback": "Annotations" })).await?;
+    stage.bind(team).await?;
+    let agent = stage.start_agent()?;
+    stage.order(team, "one", json!({ "size": 1 })).await?;
+    let waits =
+        |words: &'static str| move |source: &Value| told(source, WAITS_FOR).is_some_and(|it| it.contains(words));
+    stage
+        .source_is("it waits for its Secret", team, "one", waits("(secrets), which the provider has not made"))
+        .await?;
+    placed(&stage, team, "one").await?;
+    let copy = stage.copy_is("its copy is there", team, "one", |_| true).await?;
+    let (namespace, name) = place(&copy);
+    stage.service.create(&kinds::secrets(), Some(namespace), &secret(name, "word")).await?;
+    stage.source_is("it waits no more", team, "one", |source| told(source, WAITS_FOR).is_none()).await?;
+
+    // Somebody on the provider's side holds the copy.
+    let held = json!({ "metadata": { "finalizers": ["example.com/backup"] } });
+    stage.service.merge_patch(&stage.buckets(), Some(namespace), name, &held).await?;
+    team.client.delete(&stage.buckets(), Some(NAMESPACE), "one", &DeleteOptions::default()).await?;
+    let source =
+        stage.source_is("it says on whom it waits", team, "one", waits("the provider, whose operator")).await?;
+    ensure!(!shown(&source).contains("example.com/backup"), "{}", shown(&source));
+    let free = json!({ "metadata": { "finalizers": null } });
+    stage.service.merge_patch(&stage.buckets(), Some(namespace), name, &free).await?;
+    stage
+        .eventually("it is gone", async || {
+            let there = team.client.get(&stage.buckets(), Some(NAMESPACE), "one").await?;
+            ensure!(there.is_none(), "{there:?}");
+            Ok(())
+        })
+        .await?;
     agent.stop().await
 }
 

@@ -1,5 +1,7 @@
 //! What brokers and portals ask of an order's status, and what rules look at for it.
 
+mod implementing;
+
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
@@ -10,6 +12,11 @@ use carrick_e2e_stage::{fixtures, kinds};
 use serde_json::{Value, json};
 
 use super::related::{encoded, secret};
+
+pub(super) use implementing::{
+    a_changed_mapping_waits_for_an_approval, a_mapping_that_does_not_work_harms_nobody_else,
+    a_platforms_api_is_served_by_a_kind_of_the_provider,
+};
 
 const READY: &str = "has(self.status) && has(self.status.conditions) && \
     self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') ? 'Available' : 'Provisioning'";

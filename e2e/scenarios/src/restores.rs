@@ -4,16 +4,14 @@ use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context, ensure};
 use carrick_client::ListOptions;
-use carrick_e2e_stage::agent::{Agent, Setup};
+use carrick_e2e_stage::agent::{Agent, Setup, config};
 use carrick_e2e_stage::kinds;
 use carrick_e2e_stage::stage::{NAMESPACE, Stage, condition, shown};
-use carrick_e2e_stage::world::World;
+use carrick_e2e_stage::world::{Side, World};
 use carrick_syncagent::agent::restore::{Chosen, Finding, Look, Restored, accept, status};
 use carrick_syncagent::api::{self, AFTER_RESTORE};
 use carrick_syncagent::rules::AfterRestore;
 use serde_json::{Value, json};
-
-use super::explaining::config;
 
 /// How many orders are created, changed and deleted after the snapshot: more with `CARRICK_WIDE=1`.
 static EACH: LazyLock<usize> = LazyLock::new(|| if std::env::var_os("CARRICK_WIDE").is_some() { 50 } else { 10 });
@@ -128,15 +126,15 @@ pub(super) async fn after_kcp_went_back_nothing_is_undone_and_everything_is_name
     let agent = stage.start_agent()?;
     before(&stage).await?;
     stage.at_rest().await?;
-    let (kcp, _) = world.planes().context("no planes")?;
-    let snapshot = kcp.snapshot();
+    let snapshot = world.snapshot(Side::Kcp)?;
     since(&stage).await?;
     agent.stop().await?;
     let until_then = copies(&stage).await?;
-    kcp.restore(&snapshot).await?;
+    world.restore(Side::Kcp, &snapshot).await?;
 
     // Whoever looks before an agent runs sees what would be held, and writes nothing.
-    let early = found(&stage).await?;
+    // A real kcp that has just started does not know all its workspaces yet.
+    let early = stage.eventually("the restored server has everything", async || found(&stage).await).await?;
     for (finding, what) in
         [(Finding::Older, "changed"), (Finding::Returned, "deleted"), (Finding::CopyWithoutOrder, "created")]
     {
@@ -232,11 +230,10 @@ pub(super) async fn whoever_follows_carries_out_what_kcp_has(world: Arc<dyn Worl
     let agent = Agent::start(&stage, follow())?;
     before(&stage).await?;
     stage.at_rest().await?;
-    let (kcp, _) = world.planes().context("no planes")?;
-    let snapshot = kcp.snapshot();
+    let snapshot = world.snapshot(Side::Kcp)?;
     since(&stage).await?;
     agent.stop().await?;
-    kcp.restore(&snapshot).await?;
+    world.restore(Side::Kcp, &snapshot).await?;
     let agent = Agent::start(&stage, follow())?;
     for name in names("changed").chain(names("deleted")).chain(names("kept")) {
         stage.copy_is("it is what kcp has", team, &name, |copy| copy["spec"]["size"] == 1).await?;
@@ -255,11 +252,10 @@ pub(super) async fn an_agent_that_runs_meanwhile_holds_what_went_back(world: Arc
     let agent = stage.start_agent()?;
     before(&stage).await?;
     stage.at_rest().await?;
-    let (kcp, _) = world.planes().context("no planes")?;
-    let snapshot = kcp.snapshot();
+    let snapshot = world.snapshot(Side::Kcp)?;
     since(&stage).await?;
     let until_then = copies(&stage).await?;
-    kcp.restore(&snapshot).await?;
+    world.restore(Side::Kcp, &snapshot).await?;
     all_held(&stage).await?;
     stage.order(team, "new", json!({ "size": 9 })).await?;
     stage.copy_is("work goes on for others", team, "new", |copy| copy["spec"]["size"] == 9).await?;
@@ -283,12 +279,12 @@ pub(super) async fn after_the_service_cluster_went_back_orders_are_carried_out_a
     let agent = stage.start_agent()?;
     before(&stage).await?;
     stage.at_rest().await?;
-    let (_, service) = world.planes().context("no planes")?;
-    let snapshot = service.snapshot();
+    let snapshot = world.snapshot(Side::Service)?;
     since(&stage).await?;
     agent.stop().await?;
-    service.restore(&snapshot).await?;
-    let early = found(&stage).await?;
+    world.restore(Side::Service, &snapshot).await?;
+    // A real kcp that has just started does not know all its workspaces yet.
+    let early = stage.eventually("the restored server has everything", async || found(&stage).await).await?;
     ensure!(of(&early, Finding::CopyWithoutOrder) == wanted("deleted"), "{early}");
     ensure!(early.orders.len() == *EACH, "{early}");
     let agent = stage.start_agent()?;
@@ -301,10 +297,9 @@ pub(super) async fn an_agent_that_runs_meanwhile_carries_out_orders_again(world:
     let agent = stage.start_agent()?;
     before(&stage).await?;
     stage.at_rest().await?;
-    let (_, service) = world.planes().context("no planes")?;
-    let snapshot = service.snapshot();
+    let snapshot = world.snapshot(Side::Service)?;
     since(&stage).await?;
-    service.restore(&snapshot).await?;
+    world.restore(Side::Service, &snapshot).await?;
     carried_out_again(&stage).await?;
     stage.reorder(&stage.team_a, "changed-0", json!({ "size": 8 })).await?;
     stage.copy_is("changes arrive", &stage.team_a, "changed-0", |copy| copy["spec"]["size"] == 8).await?;

@@ -93,7 +93,7 @@ async fn patch(stage: &Stage, conversion: Value) -> anyhow::Result<()> {
 }
 
 /// What whoever lists Buckets of a version is warned of.
-async fn warnings(stage: &Stage, team: &Workspace, version: &str) -> anyhow::Result<Vec<String>> {
+pub(super) async fn warnings(stage: &Stage, team: &Workspace, version: &str) -> anyhow::Result<Vec<String>> {
     let path = format!("/apis/{}/{version}/namespaces/{NAMESPACE}/buckets", stage.group);
     let request = http::Request::get(path).body(kube::client::Body::empty())?;
     let answer = team.client.kube().send(request).await?;

@@ -11,6 +11,7 @@ use carrick_syncagent::api::{FINALIZER, WITHDRAWAL};
 use serde_json::{Value, json};
 
 use super::gate::carrick;
+use super::versions::warnings;
 
 fn notice(source: &Value) -> Option<&str> {
     source["metadata"]["annotations"][WITHDRAWAL].as_str()
@@ -99,6 +100,15 @@ pub(super) async fn a_kind_leaves_on_its_date_and_takes_nothing_with_it(world: A
         })
         .await?;
     published(&stage, "the PublishedResource says so", "Announced").await?;
+    for team in [&stage.team_a, &stage.team_b] {
+        stage
+            .eventually("kubectl warns", async || {
+                let warnings = warnings(&stage, team, "v1").await?;
+                ensure!(warnings.iter().any(|warning| warning.contains(&announced)), "{warnings:?}");
+                Ok(())
+            })
+            .await?;
+    }
     placed(&stage, &stage.team_b, "two").await?;
     stage
         .source_is("later orders are told too", &stage.team_b, "two", |source| notice(source) == Some(&announced))
@@ -110,6 +120,13 @@ pub(super) async fn a_kind_leaves_on_its_date_and_takes_nothing_with_it(world: A
         stage.source_is("the notice is gone", team, name, |source| notice(source).is_none()).await?;
     }
     published(&stage, "nobody withdraws it", "Offered").await?;
+    stage
+        .eventually("kubectl is silent again", async || {
+            let warnings = warnings(&stage, &stage.team_a, "v1").await?;
+            ensure!(warnings.is_empty(), "{warnings:?}");
+            Ok(())
+        })
+        .await?;
 
     // And in earnest.
     withdraw(&stage, &["--in", "1s", "--yes"]).await?;

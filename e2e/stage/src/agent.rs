@@ -56,6 +56,34 @@ pub struct Setup {
     pub apply: bool,
 }
 
+/// The configuration of the stage's agent, for whoever looks beside it.
+pub fn config(stage: &Stage) -> anyhow::Result<AgentConfig> {
+    Ok(AgentConfig {
+        local: Server::from_kubeconfig_yaml(&stage.world.service_kubeconfig(User::default()))?,
+        kcp: Server::from_kubeconfig_yaml(&stage.world.kcp_kubeconfig(User::default(), &stage.provider.path))?,
+        namespace: stage.agent_namespace(),
+        agent_name: stage.agent_name(),
+        slice: stage.export_name().into(),
+        selector: stage.selector(),
+        take_over: false,
+        adoption: carrick_syncagent::rules::Adoption::default(),
+        after_restore: carrick_syncagent::rules::AfterRestore::default(),
+        apply: false,
+        reserved_namespaces: Vec::new(),
+        budget: carrick_syncagent::rules::access::Budget::default(),
+        disabled: BTreeSet::new(),
+        leader_election: false,
+        metrics_address: None,
+        health_address: None,
+        dashboard_address: None,
+        dashboard_audience: None,
+        conversion: None,
+        renew_token: None,
+        exit_on_startup_error: true,
+        timing: Timing::default(),
+    })
+}
+
 /// What some agents have and others do not.
 #[derive(Default)]
 struct Ways {

@@ -153,7 +153,7 @@ impl Contract<'_> {
     }
 
     /// The credentials of the contract as a Secret.
-    fn secret(&self, namespace: &str, name: &str) -> Value {
+    pub fn secret(&self, namespace: &str, name: &str) -> Value {
         let data = data_encoding::BASE64.encode(self.kubeconfig.as_bytes());
         json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": namespace },
@@ -161,7 +161,8 @@ impl Contract<'_> {
         })
     }
 
-    async fn install(&self, client: &Client, crd: &Value) -> anyhow::Result<()> {
+    /// Installs a CRD and waits until it is served.
+    pub async fn install(&self, client: &Client, crd: &Value) -> anyhow::Result<()> {
         apply(client, &kinds::crds(), crd).await?;
         let name = crd["metadata"]["name"].as_str().unwrap_or_default();
         let at = (client, &kinds::crds(), None, name);

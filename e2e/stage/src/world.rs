@@ -16,9 +16,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use carrick_client::Server;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 
 use crate::cable::Cable;
+use crate::scratch::Scratch;
 
 pub use embedded::{ADMIN_AGENT, EmbeddedWorld};
 pub use real::RealWorld;
@@ -45,14 +46,32 @@ pub trait World: Send + Sync {
     /// Ends kcp without a warning and starts it again; it may take a while until it answers. A plane only loses its connections. Only a
     /// scenario that plays alone may do so.
     fn restart_kcp(&self) -> BoxFuture<'_, anyhow::Result<()>>;
-    /// The planes it is made of, kcp first, which can go back in time; none where there are real servers.
-    fn planes(&self) -> Option<(&carrick_plane::Plane, &carrick_plane::Plane)> {
-        None
-    }
+    /// What a server holds now, as a backup of its etcd does.
+    fn snapshot(&self, side: Side) -> anyhow::Result<Snapshot>;
+    /// Makes a server go back in time, as one that was stopped, restored from a backup and started again; waits until it answers. Only a
+    /// scenario that plays alone may do so.
+    fn restore<'a>(&'a self, side: Side, snapshot: &'a Snapshot) -> LocalBoxFuture<'a, anyhow::Result<()>>;
     /// A token of a ServiceAccount in kcp that says the same as another one, but was issued long ago, and is accepted only for that much longer.
     fn ending_soon(&self, token: &str, left: Duration) -> anyhow::Result<String>;
     /// How long things may take here.
     fn pace(&self) -> Pace;
+}
+
+/// One of the two servers of a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The one that consumers work in.
+    Kcp,
+    /// The service cluster.
+    Service,
+}
+
+/// A moment to which a server can go back.
+pub enum Snapshot {
+    /// Of a plane.
+    Plane(carrick_plane::Snapshot),
+    /// The files of an etcd.
+    Files(Scratch),
 }
 
 /// Who an agent is to both servers.

@@ -15,12 +15,13 @@ work together, and each group has a page with examples. `[]` is an entry of a li
 ";
 
 /// Pages that explain a group of fields, by the group's name.
-const PAGES: [(&str, &str); 14] = [
+const PAGES: [(&str, &str); 15] = [
     ("filter", "../publishing/filter.md"),
     ("projection", "../publishing/projection.md"),
     ("naming", "../publishing/naming.md"),
     ("mutation", "../publishing/mutation.md"),
     ("related", "../publishing/related.md"),
+    ("implements", "../publishing/implements.md"),
     ("reads", "../publishing/report.md"),
     ("report", "../publishing/report.md"),
     ("limits", "../publishing/limits.md"),

@@ -7,7 +7,7 @@ use crate::tools;
 const HEAD: &str = "\
 # Made by `cargo xtask reference` from getting-started.md. Edit that.
 #
-# To be sourced in an empty folder. Leads to where that page ends: a plane and an agent in the background, a consumer with an order. Where you are there already, it does nothing.
+# `carrick tutorial` prints it, to be evaluated in an empty folder. Leads to where that page ends: a plane and an agent in the background, a consumer with an order. Where you are there already, it does nothing.
 if ! { command -v team && service get publishedresource buckets; } >/dev/null 2>&1; then
 ";
 

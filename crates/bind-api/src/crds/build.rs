@@ -68,56 +68,56 @@ pub(super) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, sta
 }
 
 /// An object with these fields.
-pub(super) fn object<const N: usize>(about: &str, fields: [(&str, Value); N]) -> Value {
+pub(crate) fn object<const N: usize>(about: &str, fields: [(&str, Value); N]) -> Value {
     let fields: Map<String, Value> = fields.into_iter().map(|(key, schema)| (key.to_owned(), schema)).collect();
     json!({"type": "object", "description": about, "properties": fields})
 }
 
 /// A list of such.
-pub(super) fn list(about: &str, items: Value) -> Value {
+pub(crate) fn list(about: &str, items: Value) -> Value {
     let mut schema = json!({"type": "array", "description": about});
     schema["items"] = items;
     schema
 }
 
 /// A text.
-pub(super) fn text(about: &str) -> Value {
+pub(crate) fn text(about: &str) -> Value {
     json!({"type": "string", "description": about})
 }
 
 /// A text that is not empty.
-pub(super) fn some_text(about: &str) -> Value {
+pub(crate) fn some_text(about: &str) -> Value {
     json!({"type": "string", "description": about, "minLength": 1})
 }
 
 /// One of these words.
-pub(super) fn word(about: &str, words: &[&str]) -> Value {
+pub(crate) fn word(about: &str, words: &[&str]) -> Value {
     json!({"type": "string", "description": about, "enum": words})
 }
 
 /// A time.
-pub(super) fn time(about: &str) -> Value {
+pub(crate) fn time(about: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": about})
 }
 
 /// An object with whatever fields.
-pub(super) fn anything(about: &str) -> Value {
+pub(crate) fn anything(about: &str) -> Value {
     json!({"type": "object", "description": about, "x-kubernetes-preserve-unknown-fields": true})
 }
 
 /// The same schema with one more keyword.
-pub(super) fn with(mut schema: Value, keyword: &str, value: Value) -> Value {
+pub(crate) fn with(mut schema: Value, keyword: &str, value: Value) -> Value {
     schema[keyword] = value;
     schema
 }
 
 /// The same schema with these fields required.
-pub(super) fn required(schema: Value, fields: &[&str]) -> Value {
+pub(crate) fn required(schema: Value, fields: &[&str]) -> Value {
     with(schema, "required", json!(fields))
 }
 
 /// The same schema of a value that stays as it is once it is there.
-pub(super) fn immutable(schema: Value, name: &str) -> Value {
+pub(crate) fn immutable(schema: Value, name: &str) -> Value {
     let verb = if name.ends_with('s') { "are" } else { "is" };
     with(
         schema,
@@ -127,16 +127,16 @@ pub(super) fn immutable(schema: Value, name: &str) -> Value {
 }
 
 /// A column that shows a field.
-pub(super) fn column(name: &str, path: &str) -> Value {
+pub(crate) fn column(name: &str, path: &str) -> Value {
     json!({"name": name, "type": "string", "jsonPath": path})
 }
 
 /// The column Ready.
-pub(super) fn ready_column() -> Value {
+pub(crate) fn ready_column() -> Value {
     column("Ready", ".status.conditions[?(@.type==\"Ready\")].status")
 }
 
 /// The column Age.
-pub(super) fn age_column() -> Value {
+pub(crate) fn age_column() -> Value {
     json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})
 }

@@ -33,7 +33,7 @@ pub(super) fn conditions() -> Value {
 }
 
 /// The conditions that Kubernetes itself has.
-pub(super) fn standard_conditions() -> Value {
+pub(crate) fn standard_conditions() -> Value {
     let condition = object(
         "One thing that holds or does not.",
         [
@@ -117,7 +117,8 @@ pub(super) fn permission_claims() -> Value {
     list("What the provider claims beside the resources.", required(claim, &["resource", "selector"]))
 }
 
-fn selector() -> Value {
+/// Objects by their labels.
+pub(crate) fn label_selector() -> Value {
     let requirement = object(
         "A condition on one label.",
         [
@@ -135,10 +136,14 @@ fn selector() -> Value {
     );
     let expressions = list("Conditions on labels.", required(requirement, &["key", "operator"]));
     let labels = json!({"type": "object", "description": "Labels that must be there.", "additionalProperties": {"type": "string"}});
-    let label_selector = object(
+    let selector = object(
         "Objects by their labels; an empty one selects all.",
         [("matchLabels", labels), ("matchExpressions", with(expressions, "x-kubernetes-list-type", json!("atomic")))],
     );
+    with(selector, "x-kubernetes-map-type", json!("atomic"))
+}
+
+fn selector() -> Value {
     let named = object(
         "An object by its name.",
         [("name", text("Its name.")), ("namespace", text("Its namespace; any if left out."))],
@@ -159,7 +164,7 @@ fn selector() -> Value {
     object(
         "Which objects: those that at least one of the parts selects. Without any part it selects none.",
         [
-            ("labelSelector", with(label_selector, "x-kubernetes-map-type", json!("atomic"))),
+            ("labelSelector", label_selector()),
             ("namedResources", list("Objects by their names.", required(named, &["name"]))),
             ("references", list("Objects by what others name.", required(reference, &["jsonPath", "resource"]))),
         ],

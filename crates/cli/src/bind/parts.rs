@@ -10,7 +10,7 @@ use carrick_bind_backend::agent::{BackendConfig, SchemaSource};
 use carrick_bind_backend::backend;
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_client::{Client, Resource, Server};
-use carrick_konnector::agent::KonnectorConfig;
+use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
 use carrick_plane::Plane;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -46,7 +46,15 @@ impl Background {
     /// Starts a konnector, for a cluster or for the workspaces of an APIExport.
     pub fn konnector(&mut self, server: Server, export: Option<&str>) {
         let (export, polling) = (export.map(str::to_owned), Duration::from_secs(15));
-        let config = KonnectorConfig { server, lease: None, server_address: None, export, polling, namespace: None };
+        let config = KonnectorConfig {
+            server,
+            lease: None,
+            server_address: None,
+            export,
+            polling,
+            namespace: None,
+            core: CoreConfig::default(),
+        };
         let stop = self.stop.clone();
         self.tasks.push(tokio::spawn(async move {
             if let Err(error) = Box::pin(carrick_konnector::agent::run(config, stop)).await {

@@ -13,6 +13,8 @@ use super::wrap;
 
 /// How wide a line may be.
 const WIDTH: usize = 100;
+/// The narrowest terminal for which lines are broken.
+const NARROWEST: usize = 40;
 
 /// All findings.
 #[derive(Debug, Serialize)]
@@ -78,8 +80,13 @@ impl Report {
         all.filter(|finding| finding.runs).map(|finding| (finding.text.as_str(), finding.fix.as_slice()))
     }
 
-    /// Lines for people.
+    /// Lines for people, as wide as their terminal, up to a width that can be read.
     pub fn text(&self, colours: bool) -> String {
+        let columns = console::Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| usize::from(columns));
+        self.text_within(colours, columns.clamp(NARROWEST, WIDTH))
+    }
+
+    fn text_within(&self, colours: bool, width: usize) -> String {
         let mut text = String::new();
         let mut check = "";
         for entry in &self.findings {
@@ -96,12 +103,12 @@ impl Report {
                 Severity::Amber => style("!").yellow().bold(),
                 Severity::Red => style("✗").red().bold(),
             };
-            for (at, line) in wrap::text(&what, WIDTH - 4).iter().enumerate() {
+            for (at, line) in wrap::text(&what, width - 4).iter().enumerate() {
                 let lead =
                     if at == 0 { format!("  {}", mark.clone().force_styling(colours)) } else { "   ".to_owned() };
                 let _ = writeln!(text, "{lead} {line}");
             }
-            for line in fix.iter().flat_map(|line| wrap::command(line, WIDTH - 6)) {
+            for line in fix.iter().flat_map(|line| wrap::command(line, width - 6)) {
                 let _ = writeln!(text, "      {}", style(line).cyan().force_styling(colours));
             }
         }
@@ -170,6 +177,19 @@ mod tests {
         let report = Report::of([("check", vec![mine, theirs, open, shown])]);
         let commands: Vec<_> = report.repairs().collect();
         assert_eq!(commands, [("a", ["kubectl create namespace x".to_owned()].as_slice())]);
+    }
+
+    #[test]
+    fn reports_fit_the_terminal() {
+        let finding = Finding::red("a word and another one, ".repeat(20))
+            .fix("kubectl --kubeconfig service.kubeconfig create clusterrole x --verb=get --resource=things --dry-run=client")
+            .fix("a remark that is longer than one line of a terminal with eighty columns, and is broken between words");
+        let report = Report::of([("check", vec![finding])]);
+        for width in [80, 100] {
+            let text = report.text_within(false, width);
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width) && widest > Some(width - 20), "{width}:\n{text}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use carrick_syncagent::rules::report::has_room_for_placed;
 use serde_json::Value;
 
 use super::mesh;
@@ -130,6 +131,14 @@ subjects:
     )
 }
 
+/// For kinds whose status has conditions.
+const REPORT: &str = "  \
+  # The same in their status: condition Placed, for which this kind has room. kubectl wait --for=condition=Placed waits for it.
+  report:
+    conditions: Own
+    related: false
+";
+
 fn published_resource(offer: &Offer) -> String {
     let Offer { group, kcp_group, kind, plural, versions, .. } = offer;
     let ((label, export), versions) = (offer.label(), versions.join(", "));
@@ -145,6 +154,7 @@ fn published_resource(offer: &Offer) -> String {
         };
         format!("  # {why}\n  projection:\n    group: {kcp_group}\n")
     };
+    let report = if offer.without_status.is_empty() && has_room_for_placed(&offer.schema) { REPORT } else { "" };
     format!(
         r#"# On the service cluster: tells the agent to offer {kind} in kcp.
 apiVersion: syncagent.kcp.io/v1alpha1
@@ -162,7 +172,7 @@ spec:
 {projection}
   # Consumers see on their objects what became of them: what has arrived, why something was refused, on whom a deletion waits.
   feedback: Annotations
-
+{report}
   # Where copies go. By default: one namespace for each consumer's workspace, and a name made of hashes, so that no two
   # consumers can get in each other's way.
   # naming:
@@ -216,6 +226,14 @@ rules:
   resources: [apiexports]
   resourceNames: [{export}]
   verbs: [bind]
+# To let them see when your agent was last there, by annotation syncagent.kcp.io/last-seen of the export. It also lets them
+# enter this workspace, where they may do what its other roles allow them.
+# - apiGroups: [apis.kcp.io]
+#   resources: [apiexports]
+#   resourceNames: [{export}]
+#   verbs: [get]
+# - nonResourceURLs: [/]
+#   verbs: [access]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -402,6 +420,33 @@ mod tests {
         let order = offer.order();
         assert_eq!(order.object["spec"], json!({ "size": 3, "owner": { "name": "changeme" } }));
         assert_eq!(order.problem, None);
+    }
+
+    #[test]
+    fn orders_say_in_their_status_whether_they_are_placed_where_there_is_room() {
+        let report = |status: Value, subresource: bool| {
+            let mut crd = bucket();
+            for version in crd["spec"]["versions"].as_array_mut().unwrap() {
+                version["schema"]["openAPIV3Schema"]["properties"]["status"] = status.clone();
+                version["subresources"] = if subresource { json!({ "status": {} }) } else { json!({}) };
+            }
+            let offer = Offer::new(&crd, offer("example.com").choices).unwrap();
+            let pr = carrick_syncagent::toolkit::parse(&published_resource(&offer)).unwrap();
+            let crd = carrick_syncagent::rules::crd::Crd::from_json(&crd).unwrap();
+            carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();
+            assert_eq!(carrick_syncagent::rules::report::doubts(&pr, &crd), [""; 0]);
+            pr.spec.report
+        };
+        let text = json!({ "type": "string" });
+        let condition = json!({ "type": "object", "properties": {
+            "type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": text } });
+        let with = |items: &Value| json!({ "type": "object", "properties": { "conditions": { "type": "array", "items": items } } });
+        let found = report(with(&condition), true).unwrap();
+        assert_eq!((found.conditions.as_str(), found.related), ("Own", Some(false)));
+        let narrow = json!({ "type": "object", "properties": { "type": text } });
+        assert!(report(with(&narrow), true).is_none(), "no room for a reason");
+        assert!(report(json!({ "type": "object" }), true).is_none(), "no conditions");
+        assert!(report(with(&condition), false).is_none(), "no status of its own");
     }
 
     #[test]

@@ -104,7 +104,9 @@ impl Own {
             .await
             .with_context(|| format!("the kind of PublishedResource {name:?}"))?;
         // The export is named after the group that consumers see.
+        let implemented = object["spec"]["implements"]["resource"].as_str().and_then(|name| name.split_once('.'));
         let projected = object["spec"]["projection"]["group"].as_str().filter(|group| !group.is_empty());
+        let projected = implemented.map(|(_, group)| group).or(projected);
         let choices = Choices { group: projected.map(str::to_owned), ..choices.clone() };
         let needs = rights::needs(&pr, &Crd::from_json(&crd)?, true);
         Ok(Self { offer: Offer::new(&crd, choices)?, object, needs })

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use carrick_client::{Client, ListOptions, Resource};
+use carrick_syncagent::trace::{Node, Note};
 use futures::{StreamExt, stream};
 use serde_json::Value;
-
-use super::tree::{Node, Note};
 
 /// How many kinds are listed at once.
 const AT_ONCE: usize = 8;

@@ -11,7 +11,7 @@ use carrick_bind_backend::agent::{BackendConfig, SchemaSource, init};
 use carrick_bind_backend::backend;
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_client::{Client, DeleteOptions, Resource, Server};
-use carrick_konnector::agent::KonnectorConfig;
+use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
 use carrick_plane::{Config, Mode, Plane};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -120,6 +120,7 @@ impl World {
             export: None,
             polling,
             namespace: None,
+            core: CoreConfig::default(),
         };
         let ending = stop.clone();
         let backend = tokio::spawn(async move { backend::run(backend, None, ending).await.unwrap() });

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::running::{Folder, Running, carrick};
+use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 const CRD: &str = "
@@ -50,13 +51,13 @@ status:
 const ORDER: &str =
     "{apiVersion: example.com/v1, kind: Bucket, metadata: {name: first, namespace: default}, spec: {region: eu}}";
 
-struct Stage {
-    folder: Folder,
-    dev: Running,
+pub(crate) struct Stage {
+    pub(crate) folder: Folder,
+    pub(crate) dev: Running,
 }
 
 impl Stage {
-    fn open(test: &str) -> Self {
+    pub(crate) fn open(test: &str) -> Self {
         let folder = Folder::new(test);
         for (name, text) in [("crd.yaml", CRD), ("pr.yaml", PUBLISHED), ("order.yaml", ORDER)] {
             fs::write(folder.path(name), text).unwrap();
@@ -70,22 +71,26 @@ impl Stage {
     }
 
     /// Runs a command with the flags of the agent that `carrick dev` runs, which has a name of its own; exit code, stdout and stderr.
-    fn ask(&self, command: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
-        let (service, kcp) = (self.folder.path("dev/service.kubeconfig"), self.folder.path("dev/provider.kubeconfig"));
-        let namespace = self.namespace();
-        let flags = [
-            "--kubeconfig",
-            &service,
-            "--kcp-kubeconfig",
-            &kcp,
-            "--apiexportendpointslice-ref",
-            "dev",
-            "--namespace",
-            &namespace,
-        ];
-        let output = carrick(&[command, &flags, more].concat()).output().unwrap();
+    pub(crate) fn ask(&self, command: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
+        let flags = self.flags(&self.namespace());
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let output = carrick(&[command, flags.as_slice(), more].concat()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// The flags of the agent, in a namespace.
+    fn flags(&self, namespace: &str) -> [String; 8] {
+        [
+            "--kubeconfig".to_owned(),
+            self.folder.path("dev/service.kubeconfig"),
+            "--kcp-kubeconfig".to_owned(),
+            self.folder.path("dev/provider.kubeconfig"),
+            "--apiexportendpointslice-ref".to_owned(),
+            "dev".to_owned(),
+            "--namespace".to_owned(),
+            namespace.to_owned(),
+        ]
     }
 
     /// The address of the dashboard that `carrick dev` prints.
@@ -298,6 +303,53 @@ fn doctor_is_green_for_a_running_agent_and_fits_the_screen() {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         stage.until(&["doctor"], &json, |(_, told, _)| !told.contains(offers));
     }
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn a_watching_doctor_reports_what_goes_wrong_and_that_it_is_mended() {
+    let stage = Stage::open("look-watch");
+    let flags = stage.flags(&stage.namespace());
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let mut watching = Running::start(&[&["doctor", "--watch", "--interval", "1"], flags.as_slice()].concat());
+    watching.until("the export is kept by this agent, dev");
+    fs::remove_file(stage.folder.path("pr.yaml")).unwrap();
+    let offers = "the export still offers buckets.example.com";
+    watching.until(offers);
+    stage.save("pr.yaml", PUBLISHED);
+    watching.until("1 copy of buckets.example.com belong");
+    assert_eq!(stage.dev.stop("TERM").0, Some(0));
+}
+
+#[test]
+fn the_doctor_runs_what_it_shows_after_a_yes_and_not_before() {
+    if crate::running::kubectl(&["version", "--client"]).is_none() {
+        return;
+    }
+    let stage = Stage::open("look-fix");
+    let service = stage.folder.path("dev/service.kubeconfig");
+    let is_there = || {
+        let found = crate::running::kubectl(&["--kubeconfig", &service, "get", "namespace", "brand-new"]);
+        found.is_some_and(|output| output.status.success())
+    };
+    let flags = stage.flags("brand-new");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let fix = [&["doctor", "--fix"], flags.as_slice()].concat();
+    let (_, told, asked) = ask(&fix);
+    assert!(told.contains("[namespace-missing]"), "{told}");
+    assert!(asked.contains("create namespace brand-new") && asked.contains("nobody can be asked here"), "{asked}");
+    assert!(!is_there());
+    if Terminal::is_here() {
+        for (answer, wanted) in [("n\r", false), ("y\r", true)] {
+            let mut terminal = Terminal::start(&fix);
+            terminal.until("Run this? [y/N]");
+            terminal.type_in(answer);
+            terminal.ended(Duration::from_mins(1));
+            assert_eq!(is_there(), wanted, "{answer:?}");
+        }
+    }
+    let (_, told, _) = ask(&[&["doctor"], flags.as_slice()].concat());
+    assert_eq!(told.contains("[namespace-missing]"), !Terminal::is_here(), "{told}");
     assert_eq!(stage.dev.stop("TERM").0, Some(0));
 }
 

@@ -61,6 +61,7 @@ impl Silent {
             (with(&["diff", "--live"], &export), "reading what is exported"),
             (with(&["approve", "buckets"], &export), "trying the schema on what consumers have"),
             (with(&["rollback", "buckets"], &export), "trying the schema on what consumers have"),
+            (with(&["import", "buckets", "--all", "--to", "root:b"], &agent), "looking for the agent"),
             (with(&["withdraw", "Bucket"], &export), "asking who uses it"),
             (with(&["top", "--once", &dashboard], &[]), "asking the agent"),
             (with(&["toolkit", "crd", "--kubeconfig", &file, &published], &[]), "asking the service cluster"),
@@ -97,12 +98,13 @@ fn nobody_is_told_to_wait_through_a_pipe() {
 fn errors_for_programs_are_on_stderr_and_in_the_exit_code() {
     let missing = ["--kubeconfig", "/missing", "--kcp-kubeconfig", "/missing", "--apiexportendpointslice-ref", "a"];
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 9] = [
         (&["explain", "--namespace", "a"], &missing),
         (&["diff"], &missing),
         (&["diff", "/missing", "/missing"], &[]),
         (&["approve", "buckets"], &missing),
         (&["rollback", "buckets"], &missing),
+        (&["import", "buckets", "--all", "--to", "root:b", "--yes", "--namespace", "a"], &missing),
         (&["withdraw", "Bucket"], &missing),
         (&["top", &nowhere], &[]),
         (&["plane", "--data-dir", "/dev/null"], &[]),

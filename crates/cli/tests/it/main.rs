@@ -9,6 +9,7 @@ mod demo;
 mod dev;
 mod diff;
 mod https;
+mod import;
 mod look;
 mod machine;
 mod plane;

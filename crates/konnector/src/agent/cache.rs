@@ -31,6 +31,8 @@ struct CacheState {
     coming: Objects,
     synced: bool,
     problem: Option<String>,
+    /// Whether the problem is a right that is missing.
+    forbidden: bool,
 }
 
 impl Cache {
@@ -77,12 +79,14 @@ impl Cache {
             Event::Failing(error) => {
                 tracing::warn!(what = self.what, %error, "A watch does not work, trying again until it does.");
                 state.problem = Some(error.to_string());
+                state.forbidden = error.is_forbidden();
             }
             // The list that follows replaces everything.
             Event::WentBack { .. } => return,
             Event::Recovered => {
                 tracing::info!(what = self.what, "The watch works again.");
                 state.problem = None;
+                state.forbidden = false;
             }
         }
         drop(state);
@@ -97,6 +101,11 @@ impl Cache {
             None if state.synced => None,
             None => Some(format!("{} have not been read yet", self.what)),
         }
+    }
+
+    /// Whether it is not known what there is because a right is missing.
+    pub fn is_forbidden(&self) -> bool {
+        self.state.lock().forbidden
     }
 
     /// Whether everything was read at least once.

@@ -19,6 +19,17 @@ pub struct KonnectorConfig {
     pub polling: Duration,
     /// The namespace that it runs in, if that is known: nothing of it goes to a provider.
     pub namespace: Option<String>,
+    /// What it does about kube-bind v2.
+    pub core: CoreConfig,
+}
+
+/// What a konnector does about kube-bind v2.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoreConfig {
+    /// It does nothing, even if the CRDs of v2 are there.
+    pub off: bool,
+    /// Connections may name Secrets in any namespace: whoever may create a Connection can then make the konnector use any Secret that it can read.
+    pub secrets_anywhere: bool,
 }
 
 /// The Lease.

@@ -12,13 +12,13 @@
 //! ```
 
 mod bindings;
-mod bundles;
+pub(in crate::agent) mod bundles;
 mod events;
 mod exports;
 mod heartbeat;
-mod held;
+pub(in crate::agent) mod held;
 mod offline;
-mod pace;
+pub(in crate::agent) mod pace;
 mod provider;
 mod session;
 mod unbinding;

@@ -1,6 +1,6 @@
 //! What there is on the consumer's cluster: bindings, bundles, CRDs, and the Secrets that they name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
@@ -16,6 +16,7 @@ use super::cache::Cache;
 use super::export::Export;
 use super::notifier::Notifier;
 use super::resources;
+use super::secrets::Secrets;
 use crate::decide::Seen;
 
 /// What there is on the consumer's cluster.
@@ -35,14 +36,10 @@ pub struct Local {
     /// Secrets with the label that starts heartbeats.
     labelled: Arc<Cache>,
     /// Secrets that bindings and bundles name: no other one is looked at.
-    secrets: Mutex<BTreeMap<(String, String), Watched>>,
+    secrets: Secrets,
     /// The APIExport that takes the place of CRDs, if workspaces are the consumers.
     pub export: Option<Arc<Export>>,
-    stop: CancellationToken,
 }
-
-/// A watch that can be ended.
-type Watched = (Arc<Cache>, CancellationToken);
 
 impl Local {
     /// Begins to watch.
@@ -65,9 +62,8 @@ impl Local {
             crds: follow("CustomResourceDefinitions", client.metadata_only(), resources::crds(), all()),
             labelled: follow("labelled Secrets", client.clone(), resources::secrets(), label),
             whole: Mutex::default(),
-            secrets: Mutex::default(),
+            secrets: Secrets::new(client.clone(), &notifier, stop),
             export: slice.map(|slice| Export::start(&client, slice, &notifier, stop)),
-            stop: stop.clone(),
             notifier,
             client,
         })
@@ -108,47 +104,27 @@ impl Local {
 
     /// Watches the Secrets of these kubeconfigs and no others.
     pub fn watch_secrets(&self, kubeconfigs: &[SecretKeyReference]) {
-        let wanted: BTreeSet<_> = kubeconfigs.iter().map(|at| (at.namespace.clone(), at.name.clone())).collect();
-        let mut secrets = self.secrets.lock();
-        secrets.retain(|key, (_, stop)| {
-            let stays = wanted.contains(key);
-            if !stays {
-                stop.cancel();
-            }
-            stays
-        });
-        for (namespace, name) in wanted {
-            secrets.entry((namespace.clone(), name.clone())).or_insert_with(|| {
-                let cache = Cache::new(format!("Secret {namespace}/{name}"), &self.notifier);
-                let options = WatchOptions {
-                    namespace: Some(namespace),
-                    ..WatchOptions::fields(format!("metadata.name={name}"))
-                };
-                let (client, stop) = (self.client.clone(), self.stop.child_token());
-                tokio::spawn(Arc::clone(&cache).follow(client, resources::secrets(), options, stop.clone()));
-                (cache, stop)
-            });
-        }
+        self.secrets.watch(kubeconfigs);
     }
 
     /// The Secret of a kubeconfig.
     pub fn secret(&self, at: &SecretKeyReference) -> Seen<Value> {
-        let key = (at.namespace.clone(), at.name.clone());
-        let Some(cache) = self.secrets.lock().get(&key).map(|(cache, _)| Arc::clone(cache)) else {
-            return Seen::Unknown("nobody watches it".to_owned());
-        };
-        match cache.get(&at.namespace, &at.name) {
-            Seen::Present(object) => Seen::Present(object.value()),
-            Seen::Absent => Seen::Absent,
-            Seen::Unknown(why) => Seen::Unknown(why),
-        }
+        self.secrets.get(at)
     }
 
     /// Whether the Secret of a kubeconfig has not been read yet, for no bad reason.
     pub fn is_secret_pending(&self, at: &SecretKeyReference) -> bool {
-        let secrets = self.secrets.lock();
-        let cache = secrets.get(&(at.namespace.clone(), at.name.clone())).map(|(cache, _)| cache);
-        cache.is_none_or(|cache| cache.is_pending())
+        self.secrets.is_pending(at)
+    }
+
+    /// Whether a CRD is known to be here.
+    pub fn has_crd(&self, name: &str) -> bool {
+        matches!(self.crds.get("", name), Seen::Present(_))
+    }
+
+    /// The metadata of all CRDs.
+    pub fn crd_metadata(&self) -> Vec<Value> {
+        self.crds.objects().iter().map(carrick_client::Object::value).collect()
     }
 
     /// Those of these CRDs that exist, each as a whole.

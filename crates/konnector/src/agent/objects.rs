@@ -12,19 +12,19 @@
 //! something else is not there.
 
 mod claimed;
-mod consumers;
+pub(in crate::agent) mod consumers;
 mod execute;
 mod follow;
 mod hub;
 mod key;
 mod layout;
 mod namespaces;
-mod observer;
-mod outcome;
+pub(in crate::agent) mod observer;
+pub(in crate::agent) mod outcome;
 mod place;
 mod report;
 mod route;
-mod store;
+pub(in crate::agent) mod store;
 mod sync;
 mod tenant_namespaces;
 mod wanted;

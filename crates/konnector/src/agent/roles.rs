@@ -1,6 +1,7 @@
 //! The roles that the bindings of a cluster need.
 
 use carrick_bind_api::carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
+use carrick_bind_api::core;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 use carrick_client::{Client, Error, ListOptions};
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::resources;
+use crate::decide::core::roles::of_bindings;
 use crate::decide::roles::{self, Subject};
 use crate::decide::{accepted, existing};
 
@@ -38,7 +40,27 @@ pub async fn of_cluster(client: &Client, subject: &Subject, slice: Option<&str>)
         let name = format!("{}-bundle-{}", roles::BASE, bundle.metadata.name);
         all.extend(roles::of_secret(&name, &bundle.spec.kubeconfig_secret_ref, subject));
     }
+    if slice.is_none() {
+        all.extend(of_core(client, subject).await?);
+    }
     Ok(all)
+}
+
+/// What the konnector needs for kube-bind v2, if its kinds are there.
+async fn of_core(client: &Client, subject: &Subject) -> Result<Vec<Value>, Error> {
+    let is_served = match client.list(&resources::of(core::CONNECTION), None, &ListOptions::default()).await {
+        Err(error) if is_unserved(&error) => false,
+        found => found.map(|_| true)?,
+    };
+    if !is_served {
+        return Ok(Vec::new());
+    }
+    let connections: Vec<core::Connection> = typed(client, resources::of(core::CONNECTION)).await?;
+    let cluster: Vec<core::ClusterBinding> = typed(client, resources::of(core::CLUSTER_BINDING)).await?;
+    let namespaced: Vec<core::Binding> = typed(client, resources::of(core::BINDING)).await?;
+    let specs: Vec<_> = cluster.iter().map(|it| &it.spec).chain(namespaced.iter().map(|it| &it.spec)).collect();
+    let secrets: Vec<_> = connections.iter().map(core::Connection::secret).collect();
+    Ok(of_bindings(&specs, &secrets, subject))
 }
 
 /// What whoever grants the roles of the bindings that there are should know before.

@@ -144,13 +144,13 @@ pub fn of_secret(name: &str, at: &SecretKeyReference, subject: &Subject) -> Vec<
     role(&format!("{name}-secret"), &at.namespace, subject, &rules)
 }
 
-fn cluster_role(name: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
+pub(super) fn cluster_role(name: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
     let role =
         json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
     vec![role, binding("ClusterRole", name, None, subject)]
 }
 
-fn role(name: &str, namespace: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
+pub(super) fn role(name: &str, namespace: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
     let role = json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": {"name": name, "namespace": namespace},
         "rules": rules});
     vec![role, binding("Role", name, Some(namespace), subject)]

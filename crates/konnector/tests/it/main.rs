@@ -4,6 +4,7 @@
 
 mod chart;
 mod clusters;
+mod core;
 mod objects;
 mod real;
 mod scenarios;

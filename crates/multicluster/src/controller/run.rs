@@ -69,6 +69,10 @@ where
     /// deleted meanwhile, up to 10 000 objects, and is called for all of it when it takes over. It may be called for deletions that the other
     /// process has seen to. What is deleted while no process watches is not seen by anybody: use finalizers where that matters.
     ///
+    /// `None` says that the object is out of sight, and nothing more: a selector or a claim may hide it, and a workspace of kcp that moves to
+    /// another shard may be gone from the old one before it is seen at the new one, where its objects are reconciled again. Before you delete
+    /// anything for good because of it, ask the server, or hold the object by a finalizer.
+    ///
     /// Nothing happens unless the stream is polled; dropping it aborts what runs.
     pub fn run_keyed<C, R, A, E>(
         self,

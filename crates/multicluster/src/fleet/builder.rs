@@ -165,6 +165,12 @@ pub(super) fn log(event: &FleetEvent, quiet: bool) {
             tracing::debug!(cluster = %cluster.name(), path = path.as_deref(), endpoint = %cluster.endpoint(), "cluster engaged");
         }
         FleetEvent::Disengage { name, why, .. } => tracing::debug!(cluster = %name, %why, "cluster disengaged"),
+        FleetEvent::Waiting { source, lacks } if quiet => {
+            tracing::debug!(source = &**source, reason = %lacks, "nothing to follow yet");
+        }
+        FleetEvent::Waiting { source, lacks } => {
+            tracing::warn!(source = &**source, reason = %lacks, "No cluster takes part yet; waiting.");
+        }
         FleetEvent::Failing { source, error } if quiet => {
             tracing::debug!(source = &**source, %error, "cannot see changes of the fleet");
         }

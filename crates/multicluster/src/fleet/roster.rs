@@ -94,7 +94,7 @@ impl Roster {
                 self.failing.remove(&source);
                 vec![FleetEvent::Recovered { source }]
             }
-            event @ FleetEvent::ApisChanged { .. } => vec![event],
+            event @ (FleetEvent::ApisChanged { .. } | FleetEvent::Waiting { .. }) => vec![event],
         }
     }
 

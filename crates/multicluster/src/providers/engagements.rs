@@ -55,6 +55,7 @@ pub(super) fn describe(event: &FleetEvent) -> String {
         FleetEvent::Path { name, path } => format!("path {name} {path}"),
         FleetEvent::ApisChanged { name } => format!("apis of {name}"),
         FleetEvent::Synced => "synced".to_owned(),
+        FleetEvent::Waiting { source, .. } => format!("waiting for {source}"),
         FleetEvent::Failing { source, .. } => format!("failing {source}"),
         FleetEvent::Recovered { source } => format!("recovered {source}"),
     }

@@ -52,6 +52,8 @@ struct Home {
     /// Endpoints it has moved away from, whose events are ignored. Those of an endpoint that it will move to count: they may arrive before
     /// anybody knows of the move.
     left: Vec<Slot>,
+    /// Those of them that had something to say about it all the same: it may be about to return there.
+    ignored: Vec<Slot>,
     /// The first of its lists that must hold everything the endpoint before had; none before it is asked for.
     complete_from: Option<u64>,
 }
@@ -177,7 +179,10 @@ impl<K> StoreState<K> {
         (item, kept): (Arc<K>, usize),
         listed: bool,
     ) -> Option<Update<K>> {
-        let (slot, list) = self.speaker(endpoint, &key.cluster)?;
+        let Some((slot, list)) = self.speaker(endpoint, &key.cluster) else {
+            self.ignore(endpoint, &key.cluster);
+            return None;
+        };
         self.intern(&mut key);
         let new = Stored {
             item: item.clone(),
@@ -250,6 +255,13 @@ impl<K> StoreState<K> {
         slot.is_some_and(|slot| self.homes.get(cluster).is_some_and(|home| home.left.contains(&slot)))
     }
 
+    /// Endpoints that a cluster has left and that have objects of it again, which were ignored.
+    pub(super) fn ignored(&self, cluster: &ClusterName) -> Vec<EndpointId> {
+        let Some(home) = self.homes.get(cluster) else { return Vec::new() };
+        let ignored = self.endpoints.iter().filter(|(_, endpoint)| home.ignored.contains(&endpoint.slot));
+        ignored.map(|(id, _)| id.clone()).collect()
+    }
+
     /// Settles a cluster at an endpoint; true if there are objects of another one.
     pub(super) fn settle(&mut self, cluster: &ClusterName, endpoint: &EndpointId) -> bool {
         let slot = self.endpoint(endpoint).slot;
@@ -259,10 +271,12 @@ impl<K> StoreState<K> {
         left.dedup();
         left.retain(|other| *other != slot);
         let moved = !left.is_empty();
+        let mut ignored = Vec::new();
         if let Some(old) = self.leave_home(cluster) {
             left.extend(old.left.into_iter().chain([old.slot]).filter(|other| *other != slot));
+            ignored.extend(old.ignored.into_iter().filter(|other| *other != slot));
         }
-        self.homes.insert(cluster.clone(), Home { slot, left, complete_from: None });
+        self.homes.insert(cluster.clone(), Home { slot, left, ignored, complete_from: None });
         self.concerns.entry(slot).or_default().settled.insert(cluster.clone());
         moved
     }
@@ -389,6 +403,16 @@ impl<K> StoreState<K> {
     fn speaker(&mut self, endpoint: &EndpointId, cluster: &ClusterName) -> Option<(Slot, u64)> {
         let &mut Endpoint { slot, list, .. } = self.endpoint(endpoint);
         self.homes.get(cluster).is_none_or(|home| !home.left.contains(&slot)).then_some((slot, list))
+    }
+
+    /// Remembers that an endpoint which a cluster has left has an object of it.
+    fn ignore(&mut self, endpoint: &EndpointId, cluster: &ClusterName) {
+        let slot = self.endpoint(endpoint).slot;
+        if let Some(home) = self.homes.get_mut(cluster)
+            && !home.ignored.contains(&slot)
+        {
+            home.ignored.push(slot);
+        }
     }
 
     /// Panics of index functions since the last call.

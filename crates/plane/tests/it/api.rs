@@ -9,6 +9,7 @@
 mod access;
 mod accounts;
 mod apply;
+mod broker;
 mod client;
 mod conversions;
 mod corpus;

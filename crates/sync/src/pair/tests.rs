@@ -155,7 +155,7 @@ impl Model {
                 self.touch(&at);
             }
             Step::RememberNext { entry, value } => self.state.note_next(&entry, value),
-            Step::Remember { entry, value, copy, how, instead } => {
+            Step::Remember { entry, value, copy, how, instead, .. } => {
                 let copy = copy.and_then(|at| CopyNote::of(&WORDS, self.slot(&at).as_ref()?, how));
                 self.state.note_written(&entry, instead.map_or(Applied::Whole(value), Applied::Sum), copy);
             }
@@ -354,6 +354,46 @@ fn only_a_copy_that_was_made_is_deleted_with_its_source() {
                 assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({"a": 2}));
                 assert!(!model.copy.unwrap()["metadata"].to_string().contains("test/"));
             }
+        }
+    }
+}
+
+/// A copy on the service cluster, ended with what it says about its end.
+fn ended(on_delete: Option<&str>, apply: bool) -> (Vec<Step>, Model) {
+    let mut model = Model::new(&json!({"a": 1}), apply);
+    model.settle();
+    if let Some(word) = on_delete {
+        set(model.copy.as_mut().unwrap(), "annotations", WORDS.on_delete, word);
+    }
+    model.set_spec(json!({"a": 2}));
+    model.settle();
+    model.source.as_mut().unwrap()["metadata"]["deletionTimestamp"] = "now".into();
+    (model.steps(), model)
+}
+
+#[test]
+fn a_copy_stays_without_its_link_if_its_provider_says_so() {
+    for apply in [false, true] {
+        for (word, stays) in [(None, false), (Some("Delete"), false), (Some("keep"), false), (Some("Keep"), true)] {
+            let (steps, mut model) = ended(word, apply);
+            let deletes = steps.iter().any(|step| matches!(step, Step::Delete { .. }));
+            assert_eq!(deletes, !stays, "{word:?} {apply}: {steps:?}");
+            if !stays {
+                continue;
+            }
+            let guarded = steps.iter().all(|step| matches!(step, Step::Edit { guard: Guard::Version(_), .. }));
+            assert!(guarded && steps.len() == 1, "{steps:?}");
+            for step in steps {
+                model.execute(step);
+            }
+            let copy = model.copy.as_ref().unwrap();
+            assert_eq!(copy["spec"], json!({"a": 2}));
+            assert_eq!(
+                copy["metadata"]["annotations"],
+                json!({WORDS.on_delete: "Keep"}),
+                "what its provider said stays"
+            );
+            assert_eq!(copy["metadata"]["labels"], json!({}));
         }
     }
 }

@@ -7,6 +7,7 @@
 //!   Catalog ────────┤     └ verdict           ├─▶ carrick top, in a terminal
 //!   Consumers ──────┤                         └─▶ carrick dashboard, for several agents
 //!   AllOrders ──────┼─▶ find ────▶ /find.json      names, times and counts
+//!                   ├─▶ trace ───▶ /trace.json     one order as the tree of carrick trace
 //!                   └─▶ compare ─▶ /compare.json   content, without what is secret
 //! ```
 
@@ -292,11 +293,20 @@ impl Dashboard {
 
     /// How an order, named `cluster/namespace/name`, differs from its copy; nothing if one of them is not known.
     pub(super) fn compare(&self, published_resource: &str, order: &str) -> Option<Value> {
-        let mut parts = order.splitn(3, '/').map(Arc::from);
-        let key = SourceKey { cluster: parts.next()?, namespace: parts.next()?, name: parts.next()? };
         let orders = self.orders.all().remove(published_resource)?;
-        orders.compare(&key).map(|comparison| json!(comparison))
+        orders.compare(&key_of(order)?).map(|comparison| json!(comparison))
     }
+
+    /// The way of an order, named `cluster/namespace/name`, as a tree; nothing if there is no such order.
+    pub(super) fn trace(&self, published_resource: &str, order: &str) -> Option<Value> {
+        let orders = self.orders.all().remove(published_resource)?;
+        orders.trace(&key_of(order)?).map(|way| json!(way))
+    }
+}
+
+fn key_of(order: &str) -> Option<SourceKey> {
+    let mut parts = order.splitn(3, '/').map(Arc::from);
+    Some(SourceKey { cluster: parts.next()?, namespace: parts.next()?, name: parts.next()? })
 }
 
 #[cfg(test)]
@@ -324,6 +334,7 @@ mod tests {
         let wanted = Wanted { text: "x".to_owned(), ..Wanted::default() };
         assert_eq!(dashboard.find(&wanted), json!({ "asked": "x", "total": 0, "found": [] }));
         assert_eq!((dashboard.compare("a", "c/ns/n"), dashboard.compare("a", "c")), (None, None));
+        assert_eq!((dashboard.trace("a", "c/ns/n"), dashboard.trace("a", "c")), (None, None));
     }
 
     #[test]

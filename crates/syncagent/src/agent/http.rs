@@ -153,6 +153,12 @@ fn look(dashboard: &Dashboard, target: &str) -> Page {
                 format!("{} of {} does not exist, or has no copy\n", of("order"), of("published")),
             ),
         },
+        "/trace.json" => match dashboard.trace(&of("published"), &of("order")) {
+            Some(way) => json(way),
+            None => {
+                Page::text(StatusCode::NOT_FOUND, format!("{} of {} does not exist\n", of("order"), of("published")))
+            }
+        },
         path => Page::missing(path),
     }
 }
@@ -208,7 +214,13 @@ mod tests {
             stream.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        for path in ["/", "/state.json", "/find.json?q=", "/compare.json?published=p&order=o"] {
+        for path in [
+            "/",
+            "/state.json",
+            "/find.json?q=",
+            "/compare.json?published=p&order=o",
+            "/trace.json?published=p&order=o",
+        ] {
             let answer = ask(path, "rebound.example.com").await;
             assert!(answer.starts_with("HTTP/1.1 403 "), "{path}: {answer}");
         }
@@ -252,5 +264,7 @@ mod tests {
         assert_eq!(look(&dashboard, "/metrics").status, StatusCode::NOT_FOUND);
         let missing = look(&dashboard, "/compare.json?published=p&order=c%2Fns%2Fn");
         assert_eq!(missing, Page::text(StatusCode::NOT_FOUND, "c/ns/n of p does not exist, or has no copy\n"));
+        let missing = look(&dashboard, "/trace.json?published=p&order=c%2Fns%2Fn");
+        assert_eq!(missing, Page::text(StatusCode::NOT_FOUND, "c/ns/n of p does not exist\n"));
     }
 }

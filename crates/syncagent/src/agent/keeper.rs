@@ -24,7 +24,7 @@ use super::catalog::{Catalog, Refused};
 use super::export::newest_kind;
 use super::health::{Health, Part};
 use super::retry::Retry;
-use crate::api::{AGENT_NAME, FORMER_AGENTS, KEEPER};
+use crate::api::{AGENT_NAME, FORMER_AGENTS, KEEPER, LAST_SEEN};
 use crate::rules::abandoned::resource_of;
 use crate::rules::keeper::{
     Beat, Keeper, Keeping, Unwritten, decide, former, read, read_former, rivalry, without_entry, write_former,
@@ -165,13 +165,17 @@ impl State {
         let known = (&noted, export.metadata.annotation(AGENT_NAME));
         self.former = former(&recorded, known, &me, &wants, (now, setup.beat, self.take_over));
         if let Some(text) = keeping.write.take() {
-            // Whoever only waits is nobody's heir.
-            let names = if keeping.blocked.len() < wants.len() { &self.former } else { &noted };
-            let patch = json!({ "metadata": {
+            // Whoever only waits is nobody's heir, and serves nobody.
+            let serves = keeping.blocked.len() < wants.len();
+            let names = if serves { &self.former } else { &noted };
+            let mut patch = json!({ "metadata": {
                 // Nobody else may have written in between.
                 "resourceVersion": export.metadata.resource_version,
                 "annotations": { KEEPER: text, FORMER_AGENTS: write_former(names) },
             }});
+            if serves {
+                patch["metadata"]["annotations"][LAST_SEEN] = moment(now).into();
+            }
             match note(setup, &patch).await {
                 Ok(written) => {
                     keeping = decide(&read(written.metadata.annotation(KEEPER)), &me, &wants, (now, setup.beat, false));
@@ -329,6 +333,12 @@ pub async fn cluster_id(local: &Client) -> Result<String, Error> {
 fn host() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     host.trim().to_owned()
+}
+
+/// A moment for people, to the second.
+fn moment(millis: i64) -> String {
+    let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
+    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 impl From<super::timing::Timing> for Beat {

@@ -13,7 +13,7 @@
 //! Kinds whose PublishedResource is switched off, gone or not valid have a syncer too, as long as objects of theirs may be held: it releases
 //! them, or at least those that their consumers delete.
 //!
-//! Files import downwards only: `manager` and `explain` on top, then `syncer`, `report` and `reconcile`, then `act` and `observe`, then
+//! Files import downwards only: `manager` and `explain` on top, then `syncer` with its `report`, and `reconcile`, then `act` and `observe`, then
 //! `order`, `error` and `shared`, and at the bottom the caches, the memory and `context`.
 
 mod act;
@@ -24,6 +24,7 @@ mod error;
 pub(super) mod explain;
 mod feedback;
 mod fleet;
+pub(super) mod import;
 mod manager;
 mod observe;
 mod order;
@@ -31,7 +32,6 @@ mod quota;
 mod reader;
 mod reconcile;
 mod related;
-mod report;
 mod shared;
 mod source;
 mod states;
@@ -41,7 +41,7 @@ use carrick_multicluster::Pace;
 
 use crate::rules::access::Budget;
 
-pub(crate) use context::{CONTROLLER, Context, ObjectsReport, Released, Troubles};
+pub(crate) use context::{CONTROLLER, Context, Drift, ObjectsReport, Released, Troubles};
 pub(crate) use feedback::progress::{AllOrders, Orders, Wanted};
 pub(crate) use fleet::consumers::Consumers;
 pub(crate) use manager::run;

@@ -31,8 +31,8 @@ use super::objects::{ObjectsReport, Troubles};
 use super::retry::{Retry, wait_until};
 use super::rights::Granted;
 use crate::api::{
-    AGENT_NAME, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, ServedFor, VERSION,
-    WITHDRAW_AT,
+    AGENT_NAME, APPROVED_MAPPING, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, ServedFor,
+    VERSION, WITHDRAW_AT,
 };
 use crate::rules::keeper::Beat;
 use crate::rules::projection::project;
@@ -40,7 +40,7 @@ use crate::rules::schema::{ResourceSchema, SchemaError};
 use crate::rules::serving::{self, Serving};
 use crate::rules::withdrawal::Withdrawal;
 use gate::GateError;
-use status::{Syncing, Withdrawing};
+use status::{MappingChoice, Syncing, Withdrawing};
 
 pub(crate) use gate::{Chosen, Gate};
 
@@ -273,6 +273,7 @@ impl Schemas {
         {
             return published.map(drop);
         }
+        let mapping = self.mapping(case).await;
         let serving = self.serving(case);
         let next = serving.as_ref().and_then(|serving| serving.next);
         *again = next.map(|next| Instant::now() + Duration::from_millis(u64::try_from(next).unwrap_or_default()));
@@ -286,6 +287,8 @@ impl Schemas {
                     .filter(|name| case.pr.is_withdrawn() && !name.is_empty()),
             },
             held: published.as_ref().ok().and_then(Option::as_ref).and_then(|choice| choice.held.as_deref()),
+            mapping,
+            ignored: case.entry.as_ref().and_then(|entry| entry.ignored.as_deref()),
             failure: published.as_ref().err().map(ToString::to_string),
             problem: case.problem.as_ref(),
             exported: case.exported.clone(),
@@ -339,6 +342,21 @@ impl Schemas {
             self.recorder.event(&self.local, &involved(&case.pr), Type::Warning, "SchemaHeld", held);
         }
         Ok(choice)
+    }
+
+    /// Which steps of `spec.implements` are to be at work.
+    async fn mapping(&self, case: &Case) -> MappingChoice {
+        // Steps that are not valid are never at work.
+        let Some(entry) = case.entry.as_ref().filter(|entry| case.problem.is_none() && entry.rules.is_ok()) else {
+            return MappingChoice::default();
+        };
+        let choice = self.gate.choose_mapping(&case.pr, &entry.crd).await;
+        if let Some(held) = choice.held.as_ref().filter(|_| choice.fresh) {
+            let name = &case.pr.metadata.name;
+            tracing::warn!(logger = CONTROLLER, publishedresource = name, held, "A mapping is held back.");
+            self.recorder.event(&self.local, &involved(&case.pr), Type::Warning, "MappingHeld", held);
+        }
+        choice
     }
 
     fn syncing(&self, case: &Case) -> Syncing {
@@ -524,8 +542,9 @@ impl PartialEq for Case {
 }
 
 /// What somebody has decided about schemas, and about their end.
-fn approvals(pr: &PublishedResource) -> [Option<&String>; 3] {
-    [APPROVED_SCHEMA, REJECTED_SCHEMA, WITHDRAW_AT].map(|annotation| pr.metadata.annotations.get(annotation))
+fn approvals(pr: &PublishedResource) -> [Option<&String>; 4] {
+    [APPROVED_SCHEMA, REJECTED_SCHEMA, APPROVED_MAPPING, WITHDRAW_AT]
+        .map(|annotation| pr.metadata.annotations.get(annotation))
 }
 
 /// Waits for a change; for ever if nobody tells any more.

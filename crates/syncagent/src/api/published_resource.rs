@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::schema::{Described, described};
-use super::{AdmissionRule, Conversion, Limits, Mutation, ReadResource, RelatedResource, Report, WITHDRAW_AT};
+use super::{
+    AdmissionRule, Conversion, Drift, Implements, Limits, MappingInForce, Mutation, ReadResource, RelatedResource,
+    Report, WITHDRAW_AT,
+};
 
 /// A provider's request to publish one kind of the service cluster in kcp.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +59,8 @@ described! {
         pub projection: Option<Projection>,
         /// Versions in kcp that the CRD does not have, and rules that lead from one version to another.
         pub conversion: Option<Conversion>,
+        /// An API that somebody else has defined, which consumers get in place of the kind's own, and steps that lead from one to the other.
+        pub implements: Option<Implements>,
         /// Changes to objects on their way.
         pub mutation: Option<Mutation>,
         /// Objects that are copied along with the primary.
@@ -72,6 +77,11 @@ described! {
         /// copies as they are until somebody decides, with carrick restore; Follow carries them out as they are. A single order is let go
         /// on by its annotation syncagent.kcp.io/after-restore: Follow.
         pub after_restore: String = json!({ "enum": ["Hold", "Follow"] }),
+        /// Who may pause the synchronization of an order by the annotation syncagent.kcp.io/pause: Spec, Status or All, optionally with
+        /// "; until=TIME" and "; because=TEXT". ProviderOnly (the default) heeds it on copies; Both heeds it on consumers' objects too.
+        pub pause: String = json!({ "enum": ["ProviderOnly", "Both"] }),
+        /// What happens to fields of copies that somebody else changes. Absent means that they stay until the order changes the same fields.
+        pub drift: Option<Drift>,
         /// Whether a changed CRD reaches consumers at once. Always (the default) exports every new schema; Compatible exports those under which
         /// every object stays valid and as it is, and holds back all others; Manual holds back all. What is held back is told by the
         /// condition SchemaHeld, and exported when the annotation syncagent.kcp.io/approved-schema names it.
@@ -172,6 +182,8 @@ described! {
         pub resource_schema_name: String,
         /// How many objects are in sync, of how many: "211/212". It follows with a delay of a few seconds.
         pub objects: String,
+        /// The steps of spec.implements that orders are placed by. Others are held back while the condition MappingHeld is True.
+        pub mapping: Option<MappingInForce>,
         /// The date in the annotation syncagent.kcp.io/withdraw-at, once it has come. With any other date there, or with none, the kind is offered.
         pub withdrawn_at: String,
         /// For which APIExports agents serve it. Several are named by the condition ServedByOne.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::schema::{Described, described, object};
-use super::{LabelSelector, Mutation, SelectorRequirement};
+use super::{Drift, LabelSelector, Mutation, SelectorRequirement};
 
 described! {
     /// One kind of objects that travels with the primary.
@@ -79,6 +79,9 @@ described! {
         /// Types of Secrets that are credentials of a cluster (kubernetes.io/service-account-token, bootstrap.kubernetes.io/token) and
         /// travel nevertheless.
         pub secret_types: Vec<String>,
+        /// What happens to fields of the copies that somebody else changes, if the origin is kcp. Absent means that they stay until the
+        /// original changes the same fields.
+        pub drift: Option<Drift>,
     }
 
     /// Names of the related resource on the destination side.

@@ -1,6 +1,6 @@
 //! How an order and its copy differ, field by field, and whether that is meant. Values that may be secret are never shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -53,10 +53,12 @@ pub enum Why {
     Service,
     /// It is not in line: a write is due, or fails.
     Open,
+    /// Somebody else has changed it since it was written, and spec.drift asks for that.
+    Drift,
 }
 
-/// How an order and its copy differ.
-pub fn compare(rules: &Rules, source: &Value, copy: &Value) -> Comparison {
+/// How an order and its copy differ, given the fields that somebody else is known to have changed.
+pub fn compare(rules: &Rules, source: &Value, copy: &Value, drifted: &[String]) -> Comparison {
     let confidential = rules.is_confidential(&rules.local) || rules.is_confidential(&rules.remote);
     let mutated = rules.mutation.spec(source, Some(copy));
     let returned = rules.mutation.status(copy, source);
@@ -69,6 +71,7 @@ pub fn compare(rules: &Rules, source: &Value, copy: &Value) -> Comparison {
     let (ordered, placed) = (down(source), down(copy));
     let spec = differences(&ordered, &placed, |path| match (wanted.get(path), placed.get(path)) {
         _ if is_named(path) => Why::Rules,
+        _ if drifted.iter().any(|field| is_within(path, field)) => Why::Drift,
         (wanted, there) if wanted == there => Why::Rules,
         (None, Some(_)) if problem.is_none() => Why::Service,
         _ => Why::Open,
@@ -119,6 +122,23 @@ pub fn changed(wanted: &Value, copy: &Value) -> Vec<String> {
     first
 }
 
+/// Fields of an object that become others if it is written as the rules want it, with what they are before and after, as far as that may
+/// be shown. Labels and annotations that only the object has stay.
+pub fn changes(wanted: &Value, object: &Value, subresources: &[&str]) -> Vec<(String, Option<String>, Option<String>)> {
+    let is_content = |key: &str| key != "status" && !subresources.contains(&key);
+    let (after, before) = (fields(wanted, is_content), fields(object, is_content));
+    let stays = |path: &str| is_named(path) || path.starts_with("metadata.") && !after.contains_key(path);
+    let paths: BTreeSet<&String> = after.keys().chain(before.keys()).filter(|path| !stays(path)).collect();
+    let text = |path: &str, value: Option<&Value>| value.map(|value| shown(path, value));
+    let differing = paths.into_iter().filter(|path| before.get(*path) != after.get(*path));
+    differing.map(|path| (path.clone(), text(path, before.get(path)), text(path, after.get(path)))).collect()
+}
+
+/// Whether a path is a field, or in a list that is one.
+fn is_within(path: &str, field: &str) -> bool {
+    path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+}
+
 /// Where an object is and of which kind, which naming and projection decide.
 fn is_named(path: &str) -> bool {
     ["apiVersion", "kind", "metadata.name", "metadata.namespace"].contains(&path)
@@ -142,7 +162,7 @@ fn differences(
 }
 
 /// A value as it may be shown.
-fn shown(path: &str, value: &Value) -> String {
+pub(super) fn shown(path: &str, value: &Value) -> String {
     if path.split(['.', '[', ']']).any(is_discreet) {
         return "(not shown)".to_owned();
     }
@@ -199,13 +219,30 @@ mod tests {
     }
 
     #[test]
+    fn what_others_have_changed_is_told_apart() {
+        let rules = Rules::compile(&published(json!({})), &crontab(), "agent").unwrap();
+        let source = json!({ "spec": { "size": 1, "list": ["a"], "late": 1 } });
+        let copy = json!({ "spec": { "size": 7, "list": ["b"], "late": 0, "default": true } });
+        let drifted = ["spec.size".to_owned(), "spec.list".to_owned()];
+        let comparison = compare(&rules, &source, &copy, &drifted);
+        let why: Vec<_> = comparison.differences.iter().map(|it| (it.path.as_str(), it.why)).collect();
+        let wanted = [
+            ("spec.default", Why::Service),
+            ("spec.late", Why::Open),
+            ("spec.list[0]", Why::Drift),
+            ("spec.size", Why::Drift),
+        ];
+        assert_eq!(why, wanted);
+    }
+
+    #[test]
     fn what_the_agent_reports_is_no_difference_to_be_mended() {
         let mut crd = crontab();
         crd.spec.versions[0].subresources = serde_json::from_value(json!({"status": {}})).unwrap();
         let rules =
             Rules::compile(&published(json!({ "report": { "status": "'Available'" } })), &crd, "agent").unwrap();
         let source = json!({"status": {"status": "Available", "relatedResources": {"a": {"name": "b"}}, "conditions": [{"type": "Placed"}], "url": "old"}});
-        let comparison = compare(&rules, &source, &json!({"status": {"url": "new"}}));
+        let comparison = compare(&rules, &source, &json!({"status": {"url": "new"}}), &[]);
         let open: Vec<&str> = told(&comparison).into_iter().filter(|it| it.3 == Why::Open).map(|it| it.0).collect();
         assert_eq!(open, ["status.url"]);
     }
@@ -224,7 +261,7 @@ mod tests {
             "spec": {"image": "mirror/nginx", "replicas": 3, "cronSpec": "* * *", "default": true, "list": [1]},
             "status": {"phase": "New"},
         });
-        let comparison = compare(&rules, &source, &copy);
+        let comparison = compare(&rules, &source, &copy, &[]);
         let wanted = [
             ("metadata.labels[x.io/y]", Some("\"1\""), Some("\"2\""), Why::Open),
             ("metadata.name", Some("\"a\""), Some("\"c-a\""), Why::Rules),
@@ -256,10 +293,10 @@ mod tests {
     #[test]
     fn no_value_of_a_secret_is_shown() {
         let mut rules = Rules::compile(&published(json!({})), &crontab(), "agent").unwrap();
-        assert!(!compare(&rules, &json!({}), &json!({})).confidential);
+        assert!(!compare(&rules, &json!({}), &json!({}), &[]).confidential);
         (rules.local.group, rules.local.plural) = (String::new(), "secrets".to_owned());
         let source = json!({"data": {"key": "czNjcjN0"}, "metadata": {"annotations": {"copy": "czNjcjN0"}}});
-        let comparison = compare(&rules, &source, &json!({"data": {"key": "b3RoZXI="}}));
+        let comparison = compare(&rules, &source, &json!({"data": {"key": "b3RoZXI="}}), &[]);
         let wanted = [("data.key", None, None, Why::Open), ("metadata.annotations.copy", None, None, Why::Open)];
         assert_eq!(told(&comparison), wanted);
         assert!(comparison.confidential);

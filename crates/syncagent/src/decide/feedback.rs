@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::waits::Waiting;
 use super::{ObjectAddress, Step};
 use crate::api::{AFTER_RESTORE, PLACED_GENERATION, REFUSAL, WAITS_FOR, WITHDRAWAL};
 use crate::rules::metadata::annotation;
@@ -10,8 +11,8 @@ use crate::rules::{Duty, Rules};
 /// What became of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate<'a> {
-    /// Its copy is in line with it.
-    Placed,
+    /// Its copy is in line with it. What comes with it may still be waited for.
+    Placed(&'a Waiting),
     /// It, or its last change, was refused for this reason.
     Refused(&'a str),
 }
@@ -22,15 +23,21 @@ pub fn tell(rules: &Rules, at: &ObjectAddress, source: &Value, fate: Fate<'_>) -
     let there = |name| annotation(source, name);
     let (placed, refusal) = match fate {
         _ if !rules.feedback => (None, None),
-        Fate::Placed => (source["metadata"]["generation"].as_i64().map(|number| number.to_string()), None),
+        Fate::Placed(_) => (source["metadata"]["generation"].as_i64().map(|number| number.to_string()), None),
         // What has arrived before is still there.
         Fate::Refused(why) => (there(PLACED_GENERATION).map(str::to_owned), Some(why.to_owned())),
     };
+    let waits = match fate {
+        _ if !rules.feedback => None,
+        Fate::Placed(waiting) => waiting.words(there(WAITS_FOR)),
+        Fate::Refused(_) => there(WAITS_FOR).map(str::to_owned),
+    };
     // Whatever was decided after a restore has been carried out.
-    let restored = there(AFTER_RESTORE).filter(|_| fate != Fate::Placed).map(str::to_owned);
+    let restored = there(AFTER_RESTORE).filter(|_| !matches!(fate, Fate::Placed(_))).map(str::to_owned);
     let wanted = [
         (PLACED_GENERATION, placed),
         (REFUSAL, refusal),
+        (WAITS_FOR, waits),
         (WITHDRAWAL, rules.withdrawal.clone()),
         (AFTER_RESTORE, restored),
     ];
@@ -116,27 +123,35 @@ mod tests {
         };
         let (silent, telling) = (rules("None", None), rules("Annotations", None));
         let (ending, both) = (rules("", Some("soon")), rules("Annotations", Some("soon")));
-        let refused = Fate::Refused("too large");
+        let (refused, placed) = (Fate::Refused("too large"), Fate::Placed(&Waiting::No));
+        let secret = Waiting::For("a Secret".to_owned());
+        let waiting = Fate::Placed(&secret);
         for (rules, there, fate, wanted) in [
-            (&silent, json!({}), Fate::Placed, None),
+            (&silent, json!({}), placed, None),
             (&silent, json!({}), refused, None),
-            (&telling, json!({}), Fate::Placed, Some(json!({ PLACED_GENERATION: "3" }))),
-            (&telling, json!({ PLACED_GENERATION: "3" }), Fate::Placed, None),
-            (&telling, json!({ PLACED_GENERATION: "2" }), Fate::Placed, Some(json!({ PLACED_GENERATION: "3" }))),
+            (&telling, json!({}), placed, Some(json!({ PLACED_GENERATION: "3" }))),
+            (&telling, json!({ PLACED_GENERATION: "3" }), placed, None),
+            (&telling, json!({ PLACED_GENERATION: "2" }), placed, Some(json!({ PLACED_GENERATION: "3" }))),
             (&telling, json!({ PLACED_GENERATION: "2" }), refused, Some(json!({ REFUSAL: "too large" }))),
             (&telling, json!({ PLACED_GENERATION: "2", REFUSAL: "too large" }), refused, None),
             (
                 &telling,
                 json!({ PLACED_GENERATION: "2", REFUSAL: "too large" }),
-                Fate::Placed,
+                placed,
                 Some(json!({ PLACED_GENERATION: "3", REFUSAL: null })),
             ),
+            (&telling, json!({}), waiting, Some(json!({ PLACED_GENERATION: "3", WAITS_FOR: "a Secret" }))),
+            (&telling, json!({ PLACED_GENERATION: "3", WAITS_FOR: "a Secret" }), waiting, None),
+            (&telling, json!({ PLACED_GENERATION: "3", WAITS_FOR: "x" }), Fate::Placed(&Waiting::Unknown), None),
+            (&telling, json!({ PLACED_GENERATION: "3", WAITS_FOR: "x" }), placed, Some(json!({ WAITS_FOR: null }))),
+            (&telling, json!({ PLACED_GENERATION: "2", WAITS_FOR: "x", REFUSAL: "too large" }), refused, None),
+            (&silent, json!({}), waiting, None),
             // Whoever does not tell any more takes back what was told.
-            (&silent, json!({ PLACED_GENERATION: "3" }), Fate::Placed, Some(json!({ PLACED_GENERATION: null }))),
-            (&ending, json!({}), Fate::Placed, Some(json!({ WITHDRAWAL: "soon" }))),
+            (&silent, json!({ PLACED_GENERATION: "3" }), placed, Some(json!({ PLACED_GENERATION: null }))),
+            (&ending, json!({}), placed, Some(json!({ WITHDRAWAL: "soon" }))),
             (&ending, json!({ WITHDRAWAL: "soon" }), refused, None),
-            (&silent, json!({ WITHDRAWAL: "soon" }), Fate::Placed, Some(json!({ WITHDRAWAL: null }))),
-            (&both, json!({}), Fate::Placed, Some(json!({ PLACED_GENERATION: "3", WITHDRAWAL: "soon" }))),
+            (&silent, json!({ WITHDRAWAL: "soon" }), placed, Some(json!({ WITHDRAWAL: null }))),
+            (&both, json!({}), placed, Some(json!({ PLACED_GENERATION: "3", WITHDRAWAL: "soon" }))),
         ] {
             let at = ObjectAddress::of_source(KCP_SIDE, &rules.remote, &key);
             let source = json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7", "generation": 3, "annotations": there } });

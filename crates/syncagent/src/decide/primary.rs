@@ -6,18 +6,21 @@ use std::sync::Arc;
 use carrick_sync::{Pair, PairProgress, StatusFlow, draft};
 use serde_json::Value;
 
+use super::drift::{self, DriftContext};
 use super::error::DecideError;
 use super::events::refused_status;
 use super::feedback::{self, Fate};
 use super::holders::{self, Holder, is_held_by, names, of_related, release};
 use super::narrowed;
+use super::pause::{self, Pauses};
 use super::refusal::{Refusal, as_placed, changes, places};
 use super::related::{self, RelatedContext, RelatedView};
 use super::report::{self, Reported, Standing};
 use super::restored::{self, Setback};
 use super::state::{PrimaryState, entry_key};
+use super::waits::Waiting;
 use super::{Event, Next, ObjectAddress, Plan, Step};
-use crate::api::{ADOPTION, REMOTE_UID};
+use crate::api::{ADOPTION, IMPORTED, REMOTE_UID};
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, WORDS, annotation, is_deleting, link_to_object};
 use crate::rules::{Adoption, Duty, Rules, Selection};
 
@@ -61,6 +64,8 @@ pub struct PrimaryView<'a> {
     pub former: &'a BTreeSet<String>,
     /// The time, for what is reported to consumers.
     pub now: &'a str,
+    /// The `managedFields` of the copy, once they are needed; null if nobody knows them.
+    pub managed: Option<&'a Value>,
 }
 
 impl PrimaryView<'_> {
@@ -136,6 +141,10 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         Copies::One(copy) => Some(copy),
         Copies::Many(names) => return Err(DecideError::Ambiguous(names.to_vec())),
     };
+    let paused = Pauses::of(rules, source, copy, seen.now);
+    if leaving && paused.deletion() || copy.is_none() && !leaving && paused.content() {
+        return Ok(plan);
+    }
     // A source that was deleted by force and created again must not get the data behind the old copy.
     let earlier = copy.is_some_and(|copy| is_of_another(copy, source));
     let copy = copy.filter(|_| !(earlier && leaving));
@@ -153,6 +162,9 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     }
 
     let mut context = related_context(rules, seen, source, &source_at);
+    if !leaving {
+        context.paused = paused.clone();
+    }
     let link = link_to_object(seen.key, seen.workspace_path, &rules.remote.resource(), source);
     let entry = entry_key(&seen.key.cluster, &seen.key.namespace, &seen.key.name);
     let reported = reported(rules, seen, copy.filter(|_| !leaving), &context);
@@ -177,13 +189,17 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         primary: true,
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
-        status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },
+        status: if rules.has_status() || rules.mutation.is_mapped() {
+            StatusFlow::Back
+        } else {
+            StatusFlow::BackAsField
+        },
         transform: &reported,
         offered: false,
         schema: &rules.schema,
         apply: rules.apply,
     };
-    if let Some(report) = rules.report.as_ref().filter(|_| leaving)
+    if let Some(report) = rules.report.as_ref().filter(|_| leaving && !paused.status())
         && let Some(step) = pair.write_status(&report::leaving(report, source))
     {
         // First it says so, and lists nothing any more; the rest follows from that change.
@@ -200,9 +216,20 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     let mut status = Vec::new();
     let setback = restored::setback(source, copy, seen.state.entry(&pair.entry).is_some(), seen.ended);
     let setback = setback.filter(|_| !leaving);
-    let mut progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };
+    let mut progress = if leaving {
+        pair.remove(&mut plan.steps)
+    } else if paused.content() {
+        pause::bring_back(&pair, &mut status)?
+    } else {
+        pair.keep(&mut plan.steps, &mut status)?
+    };
+    if annotation(source, IMPORTED).is_some() {
+        confirm_no_copy(&mut plan.steps);
+    }
     let lost = copy.filter(|_| !leaving).map(|copy| narrowed::lost(rules, source, copy, &plan.steps));
-    if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
+    let lost = lost.filter(|lost| !lost.is_empty());
+    let is_narrowed = lost.is_some();
+    if let Some(lost) = lost {
         plan.steps.retain(|step| !narrowed::is_content(step));
         plan.notices.push(narrowed::notice(&lost));
         pair.bring_back(&mut status)?;
@@ -222,11 +249,22 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         let step = restored::hold(&source_at, source).ok_or(DecideError::Held(setback))?;
         return Ok(Plan { steps: vec![step], ..Plan::default() });
     }
-    if let (Some(Setback::Older { .. }), Some(copy), PairProgress::Settled) = (setback, copy, progress) {
+    if let (Some(Setback::Older { .. }), Some(copy), PairProgress::Settled) = (setback, copy, progress)
+        && !paused.content()
+    {
         plan.steps.push(restored::count_from(&pair.copy_at, source, copy));
     }
     if !leaving {
         admit(rules, source, copy, &plan)?;
+    }
+    if !leaving && !is_narrowed && progress != PairProgress::Unknown {
+        let (rules, paused) = (&rules.drift, paused.content());
+        let context = DriftContext { rules, now: seen.now, managed: seen.managed, paused };
+        let mut found = drift::look(context, &pair, &mut plan.steps)?;
+        drift::complete_status(context, &pair, &mut status);
+        plan.steps.append(&mut found.reverts);
+        plan.add(std::mem::take(&mut found.notes), PairProgress::Settled);
+        found.note_in(&mut plan);
     }
     if let Some(copy) = copy.filter(|_| leaving && plan.steps.is_empty()) {
         plan.steps.extend(feedback::leaving(rules, &source_at, source, copy));
@@ -235,8 +273,8 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     if progress != PairProgress::Settled {
         plan.next = Next::Soon;
     }
-    if rules.report.is_some() && seen.related.is_none() {
-        // What is reported depends on what has not been read yet.
+    if rules.report.is_some() && seen.related.is_none() || paused.status() && !leaving {
+        // What is reported depends on what has not been read yet; or nothing comes back while it is paused.
         status.clear();
     }
     context.withholds = !status.is_empty() && reported.strikes_out();
@@ -245,8 +283,9 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     }
     plan.notices.extend(reported.problem());
     plan.add(status, PairProgress::Settled);
-    if !leaving && copy.is_some() && progress == PairProgress::Settled {
-        plan.strands.extend(feedback::tell(rules, &source_at, source, Fate::Placed).map(|step| vec![step]));
+    if !leaving && copy.is_some() && progress == PairProgress::Settled && !paused.content() {
+        let fate = Fate::Placed(&reported.waiting);
+        plan.strands.extend(feedback::tell(rules, &source_at, source, fate).map(|step| vec![step]));
     }
     // Names of related objects come from both primaries, which must be in line.
     if let Some(related) = seen.related
@@ -293,6 +332,8 @@ fn related_context<'a>(
         agent_name: &rules.agent_name,
         objects: seen.related.map_or(&Value::Null, |related| &related.objects),
         withholds: false,
+        paused: Pauses::default(),
+        now: seen.now,
     }
 }
 
@@ -320,12 +361,15 @@ fn reported<'a>(
     copy: Option<&'a Value>,
     context: &RelatedContext<'_>,
 ) -> Reported<'a> {
-    let (Some(report), Some(view), Some(source), Some(copy)) = (&rules.report, seen.related, seen.source, copy) else {
-        return Reported::plain(&rules.mutation);
+    let (Some(view), Some(source), Some(copy)) = (seen.related, seen.source, copy) else {
+        return Reported::plain(&rules.mutation, Waiting::unread(&rules.related));
     };
-    let arrived = related::arrived(context, view);
+    let is_asked = rules.report.is_some() || rules.feedback && rules.related.iter().any(|entry| entry.required);
+    let arrived = if is_asked { related::arrived(context, view) } else { Vec::new() };
+    let waiting = Waiting::of(&rules.related, view, &arrived);
+    let Some(report) = &rules.report else { return Reported::plain(&rules.mutation, waiting) };
     let standing = Standing { source, copy, entries: &rules.related, view, arrived: &arrived };
-    Reported::of(&rules.mutation, report, (source, seen.now), standing)
+    Reported::of(&rules.mutation, report, (source, seen.now), standing, waiting)
 }
 
 /// What is said about an object that its consumer deletes, that this agent is done with, and that others hold.
@@ -338,6 +382,14 @@ fn held_elsewhere(rules: &Rules, source: &Value, held: bool) -> Option<String> {
             names.join(", ")
         )
     })
+}
+
+/// An order that was made for an object that exists may be seen before the link on that object is: the server itself is asked before a copy is made.
+fn confirm_no_copy(steps: &mut Vec<Step>) {
+    let Some(at) = steps.iter().position(|step| matches!(step, Step::Create { .. })) else { return };
+    if !steps.contains(&Step::ConfirmNoCopy) {
+        steps.insert(at, Step::ConfirmNoCopy);
+    }
 }
 
 /// Removes from a copy that is handed over what the earlier object had of labels and annotations; what others have added stays.

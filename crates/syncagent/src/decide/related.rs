@@ -21,14 +21,16 @@ mod strays;
 #[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use carrick_sync::{CopyEnd, Pair, PairProgress, StatusFlow};
 use serde_json::{Map, Value};
 
+use super::drift::{self, DriftContext};
 use super::error::DecideError;
 use super::holders::{Holder, is_held_by, names};
+use super::pause::Pauses;
 use super::state::{PrimaryState, entry_key};
 use super::{Event, Next, ObjectAddress, Plan, Record, Step};
 use crate::api::{CleanupPolicy, Origin};
@@ -111,6 +113,8 @@ pub struct RelatedView {
     pub strays: Vec<Stray>,
     /// Positions of entries whose objects are not known, because reading them failed or because some may be absent only for a moment.
     pub unknown: HashSet<usize>,
+    /// Those of them whose objects the consumer does not let us read, with the kind for which a claim is to be accepted.
+    pub unclaimed: BTreeMap<usize, String>,
     /// What `spec.reads` finds, by identifier: null where there is no such object.
     pub objects: Value,
     /// Identifiers of entries of `spec.reads` that could not be read.
@@ -185,6 +189,10 @@ pub(super) struct RelatedContext<'a> {
     pub objects: &'a Value,
     /// Whether the order still lists objects that are to be deleted: they wait until it does not.
     pub withholds: bool,
+    /// What rests.
+    pub paused: Pauses,
+    /// The time.
+    pub now: &'a str,
 }
 
 /// A related object and its state.
@@ -228,7 +236,7 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
             continue;
         }
         let ending = is_deleting(&known.seen.origin);
-        if !ending && known.is_ordered() || ending && context.withholds {
+        if !ending && known.is_ordered() || ending && context.withholds || context.paused.holds(known.rules.origin) {
             continue;
         }
         if let Some(back) = known.back.as_ref().filter(|_| !ending && !context.pair(known).made_copy()) {
@@ -247,7 +255,19 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
             Ok(context.end(known, &named, &mut strand))
         } else {
             let mut status = Vec::new();
-            let progress = context.pair(known).keep(&mut strand, &mut status);
+            let pair = context.pair(known);
+            let progress = pair.keep(&mut strand, &mut status).and_then(|progress| {
+                if progress != PairProgress::Unknown {
+                    // Nobody asks who has changed the copy of a related object.
+                    let (rules, managed) = (&known.rules.drift, Some(&Value::Null));
+                    let drift = DriftContext { rules, now: context.now, managed, paused: false };
+                    let mut found = drift::look(drift, &pair, &mut strand)?;
+                    strand.append(&mut found.notes);
+                    strand.append(&mut found.reverts);
+                    found.note_in(plan);
+                }
+                Ok(progress)
+            });
             strand.append(&mut status);
             progress.map_err(DecideError::from)
         };
@@ -288,17 +308,19 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
         plan.add(strand, progress);
     }
     plan.add(annotations::write_all(context, &announced).into_iter().collect(), PairProgress::Settled);
-    for dropped in view.dropped.iter().filter(|_| !context.withholds) {
+    for dropped in view.dropped.iter().filter(|_| !context.withholds && !context.rests()) {
         let mut strand = Vec::new();
         let progress = context.take_back(dropped, &named, &mut strand);
         plan.add(strand, progress);
     }
-    let prunes = |stray: &&Stray| !context.withholds && context.is_to_be_pruned(stray, &view.seen);
+    let prunes = |stray: &&Stray| !context.withholds && !context.rests() && context.is_to_be_pruned(stray, &view.seen);
     for stray in view.strays.iter().filter(prunes) {
         plan.add(context.prune(stray), PairProgress::Waiting);
     }
-    let stale = annotations::remove_stale(context, &annotations, &view.unknown);
-    plan.add(stale.into_iter().collect(), PairProgress::Settled);
+    if !context.rests() {
+        let stale = annotations::remove_stale(context, &annotations, &view.unknown);
+        plan.add(stale.into_iter().collect(), PairProgress::Settled);
+    }
 }
 
 /// Takes back what must be deleted before the primary. Returns whether that is complete.
@@ -361,6 +383,11 @@ fn created(strand: &[Step]) -> Option<Value> {
 }
 
 impl RelatedContext<'_> {
+    /// Whether related objects of some origin rest. Nothing is taken back then: that can wait for the end of the pause.
+    fn rests(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
     /// Whether rules for an object refer to something that is not there yet.
     fn waits(&self, known: &KnownRelated<'_>) -> bool {
         !reads::lacking(&known.rules.mutation.objects_read(), self.objects).is_empty()

@@ -1,7 +1,7 @@
 //! What the status of an order says in the agent's name: how it is doing, which related objects are there, and whether it was placed.
 //!
 //! ```text
-//!  placed      what its copy says, the word of spec.report.status, related objects that are there, Placed=True
+//!  placed      what its copy says, the word of spec.report.status, related objects that are there, Placed=True with what it waits for
 //!  in deletion what it said before, with Deleting and without related objects
 //!  refused     what it said before, with Failed unless a copy is there, and Placed=False
 //!  out of reach  what it said before, and Placed=False
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::refusal::Refusal;
 use super::related::{Arrived, RelatedView};
+use super::waits::Waiting;
 use crate::api::Origin;
 use crate::rules::conversion::Passage;
 use crate::rules::mutation::MutationError;
@@ -68,6 +69,8 @@ impl UnplacedReason {
 pub(super) struct Reported<'a> {
     passage: &'a Passage,
     said: Option<Said<'a>>,
+    /// What it waits for although it is placed.
+    pub waiting: Waiting,
 }
 
 /// What is reported of an order that is placed.
@@ -77,6 +80,8 @@ struct Said<'a> {
     now: &'a str,
     word: Option<String>,
     related: Map<String, Value>,
+    /// What the condition says of it.
+    waits: String,
     /// Why there is no new word.
     problem: Option<String>,
 }
@@ -93,8 +98,8 @@ pub(super) struct Standing<'a> {
 
 impl<'a> Reported<'a> {
     /// Nothing is reported.
-    pub fn plain(passage: &'a Passage) -> Self {
-        Self { passage, said: None }
+    pub fn plain(passage: &'a Passage, waiting: Waiting) -> Self {
+        Self { passage, said: None, waiting }
     }
 
     /// What is reported of an order that is placed.
@@ -103,6 +108,7 @@ impl<'a> Reported<'a> {
         report: &'a Report,
         (source, now): (&'a Value, &'a str),
         standing: Standing<'_>,
+        waiting: Waiting,
     ) -> Self {
         let (word, problem) = match word(report, standing) {
             Some(Ok(word)) => (Some(word), None),
@@ -110,7 +116,8 @@ impl<'a> Reported<'a> {
             None => (None, None),
         };
         let related = if report.related { listed(standing) } else { Map::new() };
-        Self { passage, said: Some(Said { report, source, now, word, related, problem }) }
+        let waits = in_condition(&waiting, standing);
+        Self { passage, said: Some(Said { report, source, now, word, related, waits, problem }), waiting }
     }
 
     /// Why the word stays what it was.
@@ -141,7 +148,14 @@ impl Transform for Reported<'_> {
     fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
         let mut returned = self.passage.status(copy, source)?;
         if let Some(said) = &self.said {
-            let status = fields_of(returned.get("status"));
+            let mut status = fields_of(returned.get("status"));
+            // Where steps make the status, they bring no conditions by themselves.
+            if self.passage.is_mapped()
+                && said.report.conditions != Conditions::None
+                && let Some(conditions @ Value::Array(_)) = copy["status"].get(CONDITIONS)
+            {
+                status.entry(CONDITIONS).or_insert_with(|| conditions.clone());
+            }
             returned["status"] = said.add_to(status, &copy["metadata"]["creationTimestamp"]).into();
         }
         Ok(returned)
@@ -164,10 +178,23 @@ impl Said<'_> {
             }
         }
         if self.report.conditions == Conditions::Own {
-            let placed = condition(self.source, ("True", PLACED, ""), self.now);
+            let placed = condition(self.source, ("True", PLACED, &self.waits), self.now);
             put(&mut status, placed);
         }
         status
+    }
+}
+
+/// What the condition of an order that is placed says of what it waits for.
+fn in_condition(waiting: &Waiting, Standing { source, copy, .. }: Standing<'_>) -> String {
+    let before = placed_of(source).filter(|placed| placed["status"] == "True");
+    match waiting {
+        Waiting::For(what) => format!("waits for {what}"),
+        Waiting::Unknown => before.and_then(|placed| placed["message"].as_str()).unwrap_or_default().to_owned(),
+        Waiting::No if copy["status"].as_object().is_none_or(Map::is_empty) => {
+            "waits for the provider, whose operator has not reported anything yet".to_owned()
+        }
+        Waiting::No => String::new(),
     }
 }
 

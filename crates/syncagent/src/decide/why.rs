@@ -1,5 +1,7 @@
 //! Describes what a plan does and why. Values of Secrets are never shown.
 
+mod explained;
+
 use carrick_sync::Transform as _;
 use serde::Serialize;
 use serde_json::Value;
@@ -7,12 +9,15 @@ use serde_json::Value;
 use super::edit::Edit;
 use super::events::texts;
 use super::holders::has_finalizer;
+use super::pause::Pauses;
 use super::primary::{Copies, PrimaryView};
 use super::{ObjectAddress, Plan, Role, Side, Step, compare};
 use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_GENERATION, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::metadata::is_deleting;
 use crate::rules::mutation::Informed;
 use crate::rules::{Duty, Rules, Selection};
+
+pub use explained::{DriftState, ExplainedDrift, ExplainedField};
 
 /// Longest value that is shown whole.
 const LONGEST: usize = 60;
@@ -36,34 +41,47 @@ pub struct Explanation {
     /// What somebody else has changed of the copies, and the agent leaves alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// The same field by field, where spec.drift asks for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Vec<ExplainedDrift>>,
 }
 
 /// Describes a plan. What is wrong with it was found out partly by those who read the related objects.
 pub fn explain(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan, unreadable: Vec<String>) -> Explanation {
     let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
     let problems = unreadable.into_iter().chain(plan.problems.iter().cloned()).chain(plan.notices.iter().cloned());
-    let changed = if plan.is_settled() { changed(rules, seen) } else { Vec::new() };
+    let changed = if plan.is_settled() { changed(rules, seen, plan) } else { Vec::new() };
+    let (situation, paused) = (situation(rules, seen, plan, !changed.is_empty()), Pauses::seen(rules, &seen));
+    let why = if paused.is_empty() { situation } else { format!("paused: {}; {situation}", paused.words()) };
     Explanation {
-        why: situation(rules, seen, plan, !changed.is_empty()),
+        why,
         steps: steps.map(|step| sentence(rules, step)).collect(),
         problems: problems.collect(),
         waits: Vec::new(),
         changed,
+        drift: explained::drift(rules, seen, plan),
     }
 }
 
 /// What somebody else has changed of the copies of an order and of its related objects. Only the fields are named: values may be secret.
-fn changed(rules: &Rules, seen: PrimaryView<'_>) -> Vec<String> {
+fn changed(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> Vec<String> {
     let (Some(source), Copies::One(copy)) = (seen.source, &seen.copies) else { return Vec::new() };
     if is_deleting(source) || rules.duty != Duty::Sync {
         return Vec::new();
     }
+    let rests = Pauses::seen(rules, &seen).content();
+    let stays = |changes: &str| {
+        let until = if rests { "the pause ends".to_owned() } else { format!("{changes} changes the same fields") };
+        format!("This stays until {until}")
+    };
     // Where the rules fail, nothing is known to be meant.
     let own =
         rules.mutation.spec(source, Some(copy)).map_or_else(|_| Vec::new(), |wanted| compare::changed(&wanted, copy));
+    // Where drift is looked for, what the server makes of values is told apart from what others do.
+    let own = if rules.drift.is_off() { own } else { explained::fields(rules, plan) };
     let own = (!own.is_empty()).then(|| {
         let at = format!("service {} {}", rules.local.kind, shown_name(copy));
-        format!("{at} is not as ordered: {}. This stays until the order changes the same fields", own.join(", "))
+        format!("{at} is not as ordered: {}. {}", own.join(", "), stays("the order"))
     });
     let related = seen.related.into_iter().flat_map(|view| view.seen.iter().map(move |it| (view, it)));
     let related = related.filter_map(|(view, it)| {
@@ -72,7 +90,7 @@ fn changed(rules: &Rules, seen: PrimaryView<'_>) -> Vec<String> {
         let transform = Informed { mutation: &entry.mutation, objects: &view.objects };
         let fields = compare::changed(&transform.spec(&it.origin, Some(copy)).ok()?, copy);
         let at = it.record(entry).copy;
-        let words = "This stays until the original changes the same fields";
+        let words = stays("the original");
         (!fields.is_empty()).then(|| format!("{at} is not as its original: {}. {words}", fields.join(", ")))
     });
     own.into_iter().chain(related).collect()
@@ -100,6 +118,9 @@ fn situation(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan, changed: bool) -
             "spec.filter.namespace cannot be applied: its namespace is not visible".to_owned()
         }
         (false, _, None) => "it has no copy yet".to_owned(),
+        (false, _, Some(copy)) if idle && Pauses::seen(rules, &seen).content() => {
+            format!("placed as {copy}, which is left as it is")
+        }
         (false, _, Some(copy)) if idle && changed => {
             format!("placed as {copy}, but somebody else has changed something")
         }
@@ -126,6 +147,7 @@ fn sentence(rules: &Rules, step: &Step) -> String {
         Step::ConfirmNoCopy => "ask the service cluster whether a copy is left".to_owned(),
         Step::RememberNext { .. } => "record in the state Secret what is about to be written".to_owned(),
         Step::Remember { .. } => "record in the state Secret what was written".to_owned(),
+        Step::RememberSeen { .. } => "record in the state Secret what the server stored".to_owned(),
         Step::Track { records } => {
             let names: Vec<String> = records.iter().map(|(_, record, _)| record.origin.to_string()).collect();
             format!("record in the state Secret that these are copied: {}", names.join(", "))

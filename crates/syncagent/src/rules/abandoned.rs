@@ -12,7 +12,9 @@ use super::access::{Budget, Reserved};
 use super::admission::Admission;
 use super::conversion::{Conversions, Passage};
 use super::crd::Names;
+use super::drift::DriftRules;
 use super::naming::{Naming, NamingError};
+use super::pause::PausedBy;
 use super::{Adoption, AfterRestore, ApiKind, Duty, Rules};
 use crate::api::{self, AGENT_NAME, SOURCE_KIND};
 
@@ -115,6 +117,8 @@ impl Abandoned {
             report: None,
             adoption: Adoption::default(),
             after_restore: AfterRestore::default(),
+            pause: PausedBy::default(),
+            drift: DriftRules::default(),
             apply: false,
             schema: String::new(),
             rolled_back: false,

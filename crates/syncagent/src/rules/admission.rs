@@ -26,6 +26,14 @@ pub enum AdmissionError {
         /// What is wrong, and where.
         listing: String,
     },
+    /// Only kcp could check it, and its schema is somebody else's.
+    #[error(
+        "{at}: oldSelf cannot be used here, because the schema of spec.implements stays as its owner has written it; remove the rule"
+    )]
+    Fixed {
+        /// Field of the PublishedResource.
+        at: String,
+    },
     /// It compares with an earlier object, which only kcp knows.
     #[error("{at}: oldSelf cannot be used here, because no schema can express the rule: {listing}")]
     Transition {
@@ -57,6 +65,7 @@ impl Admission {
             let own = own_check(given, &version);
             match (in_schema, own) {
                 (_, Ok(rule)) if !rule.uses_old_self() => checks.push(Check { at, rule }),
+                (Ok(_), _) if pr.spec.implements.is_some() => return Err(AdmissionError::Fixed { at }),
                 (Ok(_), _) => {}
                 (Err(error), Ok(_)) => {
                     return Err(AdmissionError::Transition { at, listing: error.listing(&given.expression) });

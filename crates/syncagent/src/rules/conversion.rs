@@ -7,7 +7,7 @@
 
 mod passage;
 mod route;
-mod step;
+pub(super) mod step;
 
 use std::sync::Arc;
 

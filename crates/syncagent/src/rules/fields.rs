@@ -16,8 +16,7 @@ use lookup::{FieldScope, Lookup};
 pub fn doubts(pr: &PublishedResource, crd: &Crd) -> Vec<String> {
     let Ok(version) = exchanged(pr, crd) else { return Vec::new() };
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_deref());
-    let projected = pr.spec.projection.as_ref().map(|projection| projection.scope.as_str()).unwrap_or_default();
-    let in_kcp = if projected.is_empty() { crd.is_namespaced() } else { projected != "Cluster" };
+    let in_kcp = is_namespaced_in_kcp(pr, crd.is_namespaced());
     let mut check = FieldCheck {
         lookup: Lookup::new(schema),
         kcp: FieldScope { namespaced: in_kcp },
@@ -43,6 +42,15 @@ pub fn doubts(pr: &PublishedResource, crd: &Crd) -> Vec<String> {
         }
     }
     check.found
+}
+
+/// Whether orders are in namespaces, given whether copies are.
+pub fn is_namespaced_in_kcp(pr: &PublishedResource, local: bool) -> bool {
+    if let Some(implements) = &pr.spec.implements {
+        return implements.scope != "Cluster";
+    }
+    let projected = pr.spec.projection.as_ref().map(|projection| projection.scope.as_str()).unwrap_or_default();
+    if projected.is_empty() { local } else { projected != "Cluster" }
 }
 
 /// Paths that mutations write, so that templates of names may read them.

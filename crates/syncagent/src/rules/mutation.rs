@@ -15,7 +15,7 @@ use super::hints;
 use crate::api;
 
 /// Why a mutation cannot be compiled or applied.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, PartialEq, Eq)]
 pub enum MutationError {
     /// None of the mechanisms is set.
     #[error("{at}: no valid mutation mechanism provided; set one of delete, regex, template, cel")]
@@ -57,7 +57,7 @@ pub struct Mutation {
 }
 
 /// Compiles an expression.
-type CelCompiler = fn(&str) -> Result<carrick_cel::Mutation, carrick_cel::CompileError>;
+pub(super) type CelCompiler = fn(&str) -> Result<carrick_cel::Mutation, carrick_cel::CompileError>;
 
 /// One compiled change.
 #[derive(Debug, Clone)]
@@ -117,6 +117,35 @@ impl Transform for Informed<'_> {
     }
 }
 
+/// What a step can look at besides the object that it changes and its counterpart.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Beside<'a> {
+    /// Nothing.
+    Nothing,
+    /// What `spec.reads` finds, by identifier.
+    Objects(&'a Value),
+    /// The name and the namespace of the copy.
+    Copy(&'a Value),
+}
+
+impl<'a> Beside<'a> {
+    fn value(self) -> &'a Value {
+        match self {
+            Self::Nothing => &Value::Null,
+            Self::Objects(value) | Self::Copy(value) => value,
+        }
+    }
+
+    /// Adds it to the data of a template.
+    fn add_to(self, data: &mut Map<String, Value>) {
+        match self {
+            Self::Objects(objects) if !objects.is_null() => data.insert("Objects".into(), objects.clone()),
+            Self::Copy(copy) => data.insert("Copy".into(), copy.clone()),
+            Self::Nothing | Self::Objects(_) => None,
+        };
+    }
+}
+
 /// What a rule refers to of `spec.reads`: one entry by its identifier, or any of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectsRead {
@@ -173,7 +202,7 @@ impl Mutation {
 fn apply(steps: &[MutationStep], object: &Value, other: &Value, objects: &Value) -> Result<Value, MutationError> {
     let mut object = object.clone();
     for step in steps {
-        step.apply(&mut object, other, objects)?;
+        step.apply(&mut object, other, Beside::Objects(objects))?;
     }
     Ok(object)
 }
@@ -218,8 +247,8 @@ impl MutationStep {
     }
 
     /// Changes an object.
-    pub(super) fn apply(&self, object: &mut Value, other: &Value, objects: &Value) -> Result<(), MutationError> {
-        self.change(object, other, objects)
+    pub(super) fn apply(&self, object: &mut Value, other: &Value, beside: Beside<'_>) -> Result<(), MutationError> {
+        self.change(object, other, beside)
             .and_then(|()| still_an_object(object))
             .map_err(|reason| MutationError::Apply { at: self.at.clone(), path: self.path.clone(), reason })
     }
@@ -237,7 +266,25 @@ impl MutationStep {
         identifiers.into_iter().map(|identifier| ObjectsRead { at: self.at.clone(), identifier }).collect()
     }
 
-    fn change(&self, object: &mut Value, other: &Value, objects: &Value) -> Result<(), String> {
+    /// The path that is written.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The fields of the other object that the step reads, each from the outermost name; an empty one stands for the whole object.
+    pub(super) fn reads_other(&self) -> Vec<Vec<String>> {
+        match &self.action {
+            StepAction::Template(template) => {
+                let fields = template.fields();
+                let other = fields.iter().filter(|path| path.first() == Some(&"RemoteObject"));
+                other.map(|path| path[1..].iter().map(|name| (*name).to_owned()).collect()).collect()
+            }
+            StepAction::Cel(program) => fields_read(&program.other_read()),
+            StepAction::Delete | StepAction::Set(_) | StepAction::Regex(..) => Vec::new(),
+        }
+    }
+
+    fn change(&self, object: &mut Value, other: &Value, beside: Beside<'_>) -> Result<(), String> {
         let result = match &self.action {
             StepAction::Delete => return path::delete(object, &self.path).map_err(|e| e.to_string()),
             StepAction::Set(text) => Value::from(text.as_str()),
@@ -251,20 +298,23 @@ impl MutationStep {
                 // As in the reference agent, the object being changed is always "local" here, whichever side it is on.
                 data.insert("LocalObject".into(), object.clone());
                 data.insert("RemoteObject".into(), other.clone());
-                if !objects.is_null() {
-                    data.insert("Objects".into(), objects.clone());
-                }
+                beside.add_to(&mut data);
                 let rendered = template.render_mutation(found.value().as_ref(), get, &data);
                 rendered.map_err(|e| e.to_string())?.trim().into()
             }
             StepAction::Cel(program) => {
                 let value = path::get(object, &self.path).into_value();
                 // Numbers without a fraction become integers, because that is how API servers and the state Secret return them.
-                program.eval_with_objects(&value, object, other, objects).map_err(|e| e.to_string())?
+                program.eval_beside(&value, object, other, beside.value()).map_err(|e| e.to_string())?
             }
         };
         path::set(object, &self.path, result).map_err(|e| e.to_string())
     }
+}
+
+/// The fields that an expression reads of a variable.
+pub(super) fn fields_read(read: &BTreeSet<FieldRead>) -> Vec<Vec<String>> {
+    read.iter().map(|field| field.path.iter().map(ToString::to_string).collect()).collect()
 }
 
 /// The identifiers that an expression reads of `objects`; none for one that is not written down.

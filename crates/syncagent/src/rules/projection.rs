@@ -9,7 +9,9 @@ use thiserror::Error;
 
 use super::admission;
 use super::crd::{Crd, Version};
+use super::implements::{self, ImplementsError};
 use super::ways::way;
+use super::withdrawal;
 use crate::api::{Projection, PublishedResource, SourceResource};
 use versions::VersionError;
 
@@ -44,6 +46,9 @@ pub enum ProjectionError {
     /// A version of `spec.conversion.versions` cannot be published.
     #[error(transparent)]
     Version(#[from] VersionError),
+    /// The API that is to be implemented cannot be published.
+    #[error(transparent)]
+    Implements(#[from] Box<ImplementsError>),
     /// Two versions end up with the same name.
     #[error("CRD contains multiple entries for {0} after applying mutation rules")]
     Duplicate(String),
@@ -51,6 +56,12 @@ pub enum ProjectionError {
 
 /// The CRD as it looks in kcp.
 pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError> {
+    if let Some(implements) = &pr.spec.implements {
+        // The schema stays as its owner has written it: whoever orders on behalf of others relies on that. Rules for admission are the agent's.
+        let mut out = implements::publish(pr, implements, crd).map_err(Box::new)?;
+        mark_storage(&mut out.spec.versions)?;
+        return Ok(out);
+    }
     let mut out = crd.clone();
     select(&pr.spec.resource, &mut out.spec.versions)?;
     mark_storage(&mut out.spec.versions)?;
@@ -69,6 +80,7 @@ pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError
             conversion.webhook.as_ref().filter(|_| out.spec.versions.len() > 1).map(versions::webhook);
     }
     admission::add_to_schemas(pr, &mut out);
+    withdrawal::warn(pr, &mut out);
     Ok(out)
 }
 

@@ -73,7 +73,7 @@ fn read(crd: &Crd) -> Option<Definition> {
 }
 
 /// An example that fits into a sentence.
-fn shortened(example: &Value) -> String {
+pub(super) fn shortened(example: &Value) -> String {
     let mut example = example.clone();
     if let Some(map) = example.as_object_mut() {
         for key in ["apiVersion", "kind", "metadata"] {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::access::{self, Reserved};
+use super::drift::{DriftError, DriftRules};
 use super::hints;
 use super::mutation::{Mutation, MutationError};
 use super::selector::{Selector, SelectorError};
@@ -15,6 +16,9 @@ use crate::api::{self, Access, CleanupPolicy, LabelSelector, Origin, RelatedReso
 /// Why a related resource cannot be compiled or resolved.
 #[derive(Debug, Error)]
 pub enum RelatedError {
+    /// What is said about drift is not valid.
+    #[error(transparent)]
+    Drift(#[from] DriftError),
     /// No way of finding objects is set.
     #[error("{at}: set one of reference, selector, template")]
     NoWay {
@@ -183,6 +187,8 @@ pub struct Related {
     pub literal: Option<String>,
     /// Types of Secrets that travel although they are credentials of a cluster.
     pub secret_types: Vec<String>,
+    /// What happens to fields of its copies that somebody else changes.
+    pub drift: DriftRules,
     names: SelectionRule,
     namespaces: Option<SelectionRule>,
 }
@@ -272,6 +278,7 @@ impl Related {
             given: false,
             literal: None,
             secret_types: related.secret_types.clone(),
+            drift: drift(at, related)?,
             names: SelectionRule::compile(format!("{at}.object"), object)?,
             namespaces: object
                 .namespace
@@ -557,6 +564,16 @@ fn is_label_value(text: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
     let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     text.len() <= 63 && text.chars().all(is_inside) && is_edge(text.chars().next()) && is_edge(text.chars().last())
+}
+
+/// What happens to fields of copies that somebody else changes. Copies of the service's objects are in the consumer's hands.
+fn drift(at: &str, related: &RelatedResource) -> Result<DriftRules, DriftError> {
+    let at = format!("{at}.drift");
+    let rules = DriftRules::compile(&at, related.drift.as_ref())?;
+    if !rules.is_off() && related.origin == Origin::Service {
+        return Err(DriftError::Origin { at });
+    }
+    Ok(rules)
 }
 
 fn source_gvr(related: &RelatedResource) -> Option<Gvr> {

@@ -176,13 +176,21 @@ pub fn doubts(pr: &PublishedResource, crd: &Crd) -> Vec<String> {
     doubts
 }
 
+/// Whether objects of a schema have room for condition `Placed` in their status.
+pub fn has_room_for_placed(schema: &Value) -> bool {
+    has_room(&status_in(schema), &[CONDITIONS], &sample_conditions())
+}
+
 /// The schema of the status; none if it is not known.
 fn status_of(version: Option<&Version>) -> Option<Value> {
     let schema = version?.schema.as_ref()?.open_api_v3_schema.as_deref()?;
-    let schema = serde_json::to_value(schema).ok()?;
+    Some(status_in(&serde_json::to_value(schema).ok()?))
+}
+
+fn status_in(schema: &Value) -> Value {
     let keeps_all = schema["x-kubernetes-preserve-unknown-fields"] == true;
     let unknown = if keeps_all { json!({ "x-kubernetes-preserve-unknown-fields": true }) } else { json!({}) };
-    Some(schema["properties"].get("status").cloned().unwrap_or(unknown))
+    schema["properties"].get("status").cloned().unwrap_or(unknown)
 }
 
 /// Whether a value at a path is kept as it is.

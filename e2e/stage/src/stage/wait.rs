@@ -219,7 +219,7 @@ fn version(kind: &Resource, object: &Value) -> String {
         metadata.retain(|key, _| !["resourceVersion", "managedFields"].contains(&key.as_str()));
     }
     if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
-        annotations.remove(api::KEEPER);
+        annotations.retain(|key, _| ![api::KEEPER, api::LAST_SEEN].contains(&key.as_str()));
     }
     if let Some(status) = object["status"].as_object_mut() {
         status.remove("objects");

@@ -8,11 +8,11 @@ use carrick_client::Server;
 use carrick_plane::{Config, Mode, Plane};
 use carrick_plane::{KCP_ADMIN, KUBE_ADMIN};
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 use tokio::net::TcpListener;
 
 use super::kubeconfig::Access;
-use super::{AGENT, Pace, User, World, ending_claims};
+use super::{AGENT, Pace, Side, Snapshot, User, World, ending_claims};
 use crate::cable::Cable;
 use crate::ports;
 
@@ -59,6 +59,10 @@ impl EmbeddedWorld {
     /// The plane that plays the service cluster.
     pub fn service_plane(&self) -> &Plane {
         &self.service.plane
+    }
+
+    fn plane(&self, side: Side) -> &Plane {
+        if side == Side::Kcp { self.kcp_plane() } else { self.service_plane() }
     }
 }
 
@@ -161,8 +165,16 @@ impl World for EmbeddedWorld {
         .boxed()
     }
 
-    fn planes(&self) -> Option<(&Plane, &Plane)> {
-        Some((self.kcp_plane(), self.service_plane()))
+    fn snapshot(&self, side: Side) -> anyhow::Result<Snapshot> {
+        Ok(Snapshot::Plane(self.plane(side).snapshot()))
+    }
+
+    fn restore<'a>(&'a self, side: Side, snapshot: &'a Snapshot) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        async move {
+            let Snapshot::Plane(snapshot) = snapshot else { anyhow::bail!("not a snapshot of a plane") };
+            Ok(self.plane(side).restore(snapshot).await?)
+        }
+        .boxed_local()
     }
 
     fn ending_soon(&self, token: &str, left: Duration) -> anyhow::Result<String> {

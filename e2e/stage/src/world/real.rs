@@ -3,16 +3,18 @@
 pub mod kcp;
 pub mod kube;
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
-use carrick_client::Server;
+use anyhow::{Context, bail, ensure};
+use carrick_client::{ListOptions, Server};
 use data_encoding::BASE64URL_NOPAD;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, LocalBoxFuture};
 use rustls::SignatureScheme;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
@@ -20,9 +22,10 @@ use rustls::pki_types::pem::PemObject;
 use tokio::net::TcpListener;
 
 use super::kubeconfig::Access;
-use super::servers::Process;
-use super::{Pace, User, World, ending_claims};
+use super::servers::{Process, until_ready};
+use super::{Pace, Side, Snapshot, User, World, ending_claims};
 use crate::cable::Cable;
+use crate::kinds;
 use crate::ports;
 use crate::ran::Versions;
 use crate::scratch::Scratch;
@@ -45,6 +48,9 @@ pub struct RealWorld {
 const LENIENCY: i64 = 60;
 
 impl RealWorld {
+    /// What kind of world it is.
+    pub const NAME: &str = "real servers";
+
     /// Starts the servers whose binaries are in a folder and waits until they are ready.
     pub async fn start(binaries: &Path) -> anyhow::Result<Self> {
         let folder = Scratch::new()?;
@@ -79,6 +85,41 @@ impl RealWorld {
     }
 }
 
+impl RealWorld {
+    /// Where a server's etcd keeps everything.
+    fn data(&self, side: Side) -> PathBuf {
+        self.folder.path().join(if side == Side::Kcp { kcp::DATA } else { kube::DATA })
+    }
+
+    /// Stops the processes of a server and starts them on the files of a snapshot.
+    fn start_from(&self, side: Side, files: &Scratch) -> anyhow::Result<()> {
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let processes = of(&mut processes, side)?;
+        for process in processes.iter_mut().rev() {
+            process.stop()?;
+        }
+        let data = self.data(side);
+        fs::remove_dir_all(&data).with_context(|| format!("cannot remove {}", data.display()))?;
+        copy(&files.path().join(DATA), &data)?;
+        processes.iter_mut().try_for_each(Process::start_again)
+    }
+}
+
+/// The files in a snapshot's folder.
+const DATA: &str = "etcd";
+
+/// The processes of one server, that with its etcd first.
+fn of(processes: &mut [Process], side: Side) -> anyhow::Result<&mut [Process]> {
+    let (kcp, service) = processes.split_at_mut_checked(1).context("there is no kcp")?;
+    Ok(if side == Side::Kcp { kcp } else { service })
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status()?;
+    ensure!(status.success(), "cannot copy {} to {}", from.display(), to.display());
+    Ok(())
+}
+
 /// The version that a server reports.
 async fn version(server: &Server) -> anyhow::Result<String> {
     let answer = server.client().raw_get("/version").await?;
@@ -93,7 +134,7 @@ async fn lay_cable(port: u16) -> anyhow::Result<Cable> {
 
 impl World for RealWorld {
     fn name(&self) -> &'static str {
-        "real servers"
+        Self::NAME
     }
 
     fn kcp(&self) -> &Server {
@@ -126,6 +167,31 @@ impl World for RealWorld {
             processes.first_mut().context("there is no kcp")?.restart()
         }
         .boxed()
+    }
+
+    fn snapshot(&self, side: Side) -> anyhow::Result<Snapshot> {
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let [keeper, ..] = of(&mut processes, side)? else { bail!("there is no etcd") };
+        // While it is stopped its files are those that it would find after a crash.
+        keeper.signal("STOP")?;
+        let files = Scratch::new().and_then(|files| copy(&self.data(side), &files.path().join(DATA)).map(|()| files));
+        keeper.signal("CONT")?;
+        Ok(Snapshot::Files(files?))
+    }
+
+    fn restore<'a>(&'a self, side: Side, snapshot: &'a Snapshot) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        async move {
+            let Snapshot::Files(files) = snapshot else { bail!("not a snapshot of an etcd") };
+            self.start_from(side, files)?;
+            let server = if side == Side::Kcp { &self.kcp } else { &self.service };
+            let client = server.client();
+            // Whoever lists what is stored waits for the etcd as well. Its processes say nothing more than that: they are not looked at.
+            until_ready(&mut [], "the restored server", async || {
+                Ok(client.list(&kinds::namespaces(), None, &ListOptions::default()).await.map(drop)?)
+            })
+            .await
+        }
+        .boxed_local()
     }
 
     fn ending_soon(&self, token: &str, left: Duration) -> anyhow::Result<String> {

@@ -56,9 +56,27 @@ impl Process {
 
     /// Kills the server and starts it again.
     pub(super) fn restart(&mut self) -> anyhow::Result<()> {
+        self.stop()?;
+        self.start_again()
+    }
+
+    /// Kills the server.
+    pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         drop(self.keeper.stdin.take());
         self.keeper.wait()?;
+        Ok(())
+    }
+
+    /// Starts a server that was stopped.
+    pub(super) fn start_again(&mut self) -> anyhow::Result<()> {
         self.keeper = keep(self.name, &self.binary, &self.args, &self.log)?;
+        Ok(())
+    }
+
+    /// Sends the server a signal, by its name.
+    pub(super) fn signal(&self, name: &str) -> anyhow::Result<()> {
+        let status = Command::new("/bin/sh").args(["-c", &format!("kill -{name} {}", self.id()?)]).status()?;
+        anyhow::ensure!(status.success(), "cannot send SIG{name} to {}", self.name);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use carrick_bind_backend::decide::roles::{self, Subject};
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, DeleteOptions, Resource, Server};
-use carrick_konnector::agent::KonnectorConfig;
+use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
 use carrick_plane::{Config, Mode, Plane, User};
 use data_encoding::BASE64;
 use futures::StreamExt;
@@ -327,8 +327,15 @@ impl Consumer {
         let cluster = Cluster::start().await;
         let server = Server::from_kubeconfig_yaml(&cluster.plane.kubeconfig(KONNECTOR, None).unwrap()).unwrap();
         let polling = Duration::from_secs(15);
-        let config =
-            KonnectorConfig { server, lease: None, server_address: None, export: None, polling, namespace: None };
+        let config = KonnectorConfig {
+            server,
+            lease: None,
+            server_address: None,
+            export: None,
+            polling,
+            namespace: None,
+            core: CoreConfig::default(),
+        };
         let mut consumer = Self { cluster, config, stop: CancellationToken::new(), konnector: None };
         consumer.start_konnector();
         let cluster = &consumer.cluster;

@@ -1,5 +1,6 @@
 //! Whether copies of different objects can get in each other's way.
 
+use carrick_syncagent::rules::fields::is_namespaced_in_kcp;
 use carrick_syncagent::rules::metadata::SourceKey;
 use carrick_syncagent::rules::naming::Naming;
 use serde_json::{Value, json};
@@ -65,8 +66,7 @@ fn rules(one: &Published) -> Option<Naming> {
 /// Whether objects in kcp live in namespaces.
 fn remote_namespaced(one: &Published) -> Option<bool> {
     let (pr, crd) = (one.pr.as_ref()?, one.crd.as_ref()?);
-    let projected = pr.spec.projection.as_ref().map(|projection| projection.scope.as_str()).unwrap_or_default();
-    Some(if projected.is_empty() { crd.is_namespaced() } else { projected != "Cluster" })
+    Some(is_namespaced_in_kcp(pr, crd.is_namespaced()))
 }
 
 fn of_one(one: &Published, rules: &Naming) -> Option<Finding> {

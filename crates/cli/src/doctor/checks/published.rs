@@ -161,17 +161,28 @@ fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Vec<Finding> {
     let unmet: Vec<Finding> = unmet(&of_interest(one, facts))
         .map(|(condition, message)| {
             let text = format!("{}: {condition} is False: {}", one.name, short(message));
-            Finding::amber(text).id("condition-false").fixes(facts.carrick(&format!("explain {}", one.name)))
+            let command = if condition == "DriftFree" { "drift" } else { "explain" };
+            Finding::amber(text).id("condition-false").fixes(facts.carrick(&format!("{command} {}", one.name)))
         })
         .collect();
     match state(one, facts, tool) {
         Some(found) => vec![found],
+        None if unmet.is_empty() && paused(one).is_some() => paused(one).into_iter().collect(),
         None if unmet.is_empty() => {
             let schema = one.schema.as_deref().unwrap_or_default();
             vec![Finding::green(format!("{} is published as {schema}", one.name))]
         }
         None => unmet,
     }
+}
+
+/// Orders that are paused, as a running agent says: no failure, but easily forgotten.
+fn paused(one: &Published) -> Option<Finding> {
+    let synced = conditions(one).into_iter().find(|it| it.type_ == "ObjectsSynced")?;
+    let (_, paused) = synced.message.split_once("No object fails. ")?;
+    let fix = "remove the annotation syncagent.kcp.io/pause where it is not needed any more".to_owned();
+    let is_paused = synced.status == ConditionStatus::True && paused.contains(" paused");
+    is_paused.then(|| Finding::amber(format!("{}: {}", one.name, short(paused))).id("objects-paused").fix(fix))
 }
 
 /// What is wrong with what is published, apart from what conditions say.
@@ -270,7 +281,11 @@ mod tests {
         };
         let unhappy = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "False", "message": "one fails" }] } });
         let withdrawn = |reason: &str| json!({ "status": { "conditions": [{ "type": "Withdrawn", "status": "False", "reason": reason, "message": "m" }] } });
+        let paused = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "True", "message": "No object fails. 1 object is paused, the first is c|ns/a: All by its provider." }] } });
+        let drifted = json!({ "status": { "conditions": [{ "type": "DriftFree", "status": "False", "message": "1 copy was changed" }] } });
         let cases = [
+            (one(None, paused), exported(&[schema]), Amber, "buckets: 1 object is paused, the first is"),
+            (one(None, drifted), exported(&[schema]), Amber, "DriftFree is False: 1 copy was changed"),
             (one(None, withdrawn("Offered")), exported(&[schema]), Green, "published as v1"),
             (one(None, withdrawn("Announced")), exported(&[schema]), Amber, "Withdrawn is False: m"),
             (one(None, Value::Null), exported(&[schema]), Green, "published as v1"),

@@ -155,7 +155,7 @@ impl Session {
 }
 
 /// How a write of a status went. A conflict is nobody's fault: the newer object is on its way.
-pub(super) fn written(result: Result<(), Error>, kind: &str, name: &str) -> PassResult {
+pub(in crate::agent) fn written(result: Result<(), Error>, kind: &str, name: &str) -> PassResult {
     match result {
         Ok(()) => PassResult::default(),
         Err(error) if is_settled(&error, Access::Status) || is_unserved(&error) => {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::agent::writer::Writer;
 
 /// The objects of a CRD, in the version in which it stores them or else in one that it serves.
-pub(super) fn resource(crd: &Value) -> Option<Resource> {
+pub(in crate::agent) fn resource(crd: &Value) -> Option<Resource> {
     let spec = &crd["spec"];
     let mut served: Vec<&Value> =
         spec["versions"].as_array()?.iter().filter(|version| version["served"] == true).collect();
@@ -24,13 +24,22 @@ pub(super) fn resource(crd: &Value) -> Option<Resource> {
 }
 
 /// The objects that our finalizer holds.
-pub(super) async fn held(client: &Client, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
-    let ours = |object: &Value| finalizers(object).iter().any(|finalizer| finalizer == SYNCER_FINALIZER);
+pub(in crate::agent) async fn held(client: &Client, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
+    held_by(client, crd, SYNCER_FINALIZER).await
+}
+
+/// The objects that a finalizer holds.
+pub(in crate::agent) async fn held_by(
+    client: &Client,
+    crd: &Value,
+    finalizer: &str,
+) -> Result<Vec<(Resource, Value)>, Error> {
+    let ours = |object: &Value| finalizers(object).iter().any(|it| it == finalizer);
     Ok(all(client, crd).await?.into_iter().filter(|(_, object)| ours(object)).collect())
 }
 
 /// All objects of a CRD, their metadata only.
-pub(super) async fn all(client: &Client, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
+pub(in crate::agent) async fn all(client: &Client, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
     let Some(resource) = resource(crd) else { return Ok(Vec::new()) };
     let all = match client.metadata_only().list(&resource, None, &ListOptions::default()).await {
         // The server serves it no more, or not yet.
@@ -41,9 +50,19 @@ pub(super) async fn all(client: &Client, crd: &Value) -> Result<Vec<(Resource, V
 }
 
 /// Takes our finalizer off an object.
-pub(super) async fn release(writer: &Writer, resource: &Resource, object: &Value) -> Result<(), Error> {
+pub(in crate::agent) async fn release(writer: &Writer, resource: &Resource, object: &Value) -> Result<(), Error> {
+    release_of(writer, resource, object, SYNCER_FINALIZER).await
+}
+
+/// Takes a finalizer off an object.
+pub(in crate::agent) async fn release_of(
+    writer: &Writer,
+    resource: &Resource,
+    object: &Value,
+    finalizer: &str,
+) -> Result<(), Error> {
     let mut left = finalizers(object).to_vec();
-    left.retain(|finalizer| finalizer != SYNCER_FINALIZER);
+    left.retain(|it| it != finalizer);
     match writer.finalizers(resource, object, &left).await {
         Err(error) if is_settled(&error, Access::LetGo) => Ok(()),
         written => written,

@@ -7,7 +7,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 
 /// What one look has led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PassResult {
+pub(in crate::agent) struct PassResult {
     /// Something could not be written.
     pub failed: bool,
     /// Look again after this long, whatever happens.
@@ -37,7 +37,7 @@ impl PassResult {
 
 /// Growing pauses while writes fail.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(in crate::agent) struct Pace {
     pause: Option<Duration>,
 }
 

@@ -44,7 +44,7 @@ impl Consumers {
 
 /// How the objects of one watch are told apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(in crate::agent) enum Keys {
     /// By namespace and name.
     #[default]
     Plain,

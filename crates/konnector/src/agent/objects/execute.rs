@@ -2,14 +2,13 @@
 #![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use carrick_bind_api::copies::{self, Ownership};
 use carrick_bind_api::existing::ADOPTED_ANNOTATION;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::{Error, wording};
-use carrick_execute::{Advice, Agent, Executor, Observer, StepError, Verb, resource};
+use carrick_execute::{Advice, Agent, Executor, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
 use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vocabulary};
 use parking_lot::Mutex;
@@ -19,6 +18,7 @@ use super::consumers::Place;
 use super::hub::Hub;
 use super::key::{Item, WorkKey};
 use super::layout::WatchId;
+use super::observer::Counting;
 use super::outcome::{Outcome, Trouble};
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{Confirm, Noted, ObjectPlan, WORDS, content_sum, is_altered, replacement};
@@ -64,13 +64,13 @@ impl Writing<'_> {
         };
         // What goes is told by a watch; all else is known already, and may make another step possible.
         let waits = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
-        let mut result = executor.run(plan.steps, &Counting(self.hub)).await;
+        let mut result = executor.run(plan.steps, &Counting(&*self.hub.observer)).await;
         if let (Err(error), Some((at, sent))) = (&result, &sent)
             && is_unknown_field(error)
             && let Some(copy) = self.known(at)
         {
             let step = Step::Replace { at: at.clone(), object: replacement(&copy, sent) };
-            result = executor.run(vec![step], &Counting(self.hub)).await;
+            result = executor.run(vec![step], &Counting(&*self.hub.observer)).await;
         }
         let (written, state) = (std::mem::take(&mut executor.objects), executor.agent.state.into_inner());
         let mut noted = self.noted.clone();
@@ -229,25 +229,5 @@ impl Agent for ObjectAgent<'_> {
 
     fn refused_status(&self, at: &ObjectAddress) -> String {
         format!("{at} does not take the status of its copy; the schema here may be older than that of the provider")
-    }
-}
-
-/// Counts every write.
-struct Counting<'a>(&'a Hub);
-
-impl Observer for Counting<'_> {
-    type Begun = &'static str;
-
-    fn begins(&self, step: &Step) -> &'static str {
-        step.verb()
-    }
-
-    fn ended(&self, verb: &'static str, role: Option<Role>, took: Duration, result: Result<(), &StepError>) {
-        let reason = result.err().map(|error| match error {
-            StepError::Write { source, .. } => source.reason(),
-            error if error.is_race() => "Race".to_owned(),
-            _ => "Refused".to_owned(),
-        });
-        self.0.observer.wrote(verb, role, took, reason.as_deref());
     }
 }

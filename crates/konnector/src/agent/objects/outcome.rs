@@ -6,7 +6,7 @@ use carrick_execute::{StepError, Verb};
 
 /// How a piece of work ends, if it does not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(in crate::agent) enum Outcome {
     /// There is nothing more to do until something changes.
     Settled,
     /// What was done makes the next step possible.
@@ -17,7 +17,7 @@ pub(super) enum Outcome {
 
 /// Why a piece of work does not end well.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(in crate::agent) enum Trouble {
     /// Somebody else has the object, or the name of its copy; a watch tells when that ends.
     Conflict(String),
     /// Somebody else has to do something first, and a watch tells when that is done.
@@ -67,7 +67,7 @@ impl From<StepError> for Trouble {
 
 /// What is wrong with a piece of work, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(in crate::agent) struct Problem {
     /// Whether somebody else has the object.
     pub is_conflict: bool,
     /// What is wrong.

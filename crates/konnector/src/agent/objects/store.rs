@@ -16,7 +16,7 @@ const MOST_GONE: usize = 1024;
 
 /// The objects of one watch, which may have several parts: one for each endpoint where it is open.
 #[derive(Default)]
-pub(super) struct Store {
+pub(in crate::agent) struct Store {
     keys: Keys,
     state: RwLock<StoreState>,
     packer: Packer,
@@ -50,7 +50,7 @@ struct Entry {
 
 /// Why a watch does not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outage {
+pub(in crate::agent) struct Outage {
     /// What the server said.
     pub words: String,
     /// Whether the server does not serve this kind at all.
@@ -247,7 +247,7 @@ impl Store {
 }
 
 /// What a watch tells, or no more than its metadata.
-pub(super) struct SeenObject {
+pub(in crate::agent) struct SeenObject {
     /// The object.
     pub object: Object,
     /// Whether the rest of it was left out.
@@ -267,7 +267,7 @@ impl Entry {
 }
 
 /// Namespace and name of an object.
-pub(super) fn key_of(object: &Object) -> ObjectKey {
+pub(in crate::agent) fn key_of(object: &Object) -> ObjectKey {
     Keys::Plain.of(object)
 }
 

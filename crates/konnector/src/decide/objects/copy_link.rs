@@ -159,6 +159,7 @@ impl CopyLink<'_> {
                 step,
                 Step::Remember { .. }
                     | Step::RememberNext { .. }
+                    | Step::RememberSeen { .. }
                     | Step::Forget
                     | Step::Report { .. }
                     | Step::EnsureNamespace { .. }

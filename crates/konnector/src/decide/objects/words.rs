@@ -25,6 +25,7 @@ pub static WORDS: Vocabulary = Vocabulary {
     applied_state: APPLIED_STATE,
     adoption: "",
     acquired: "",
+    on_delete: "",
     manager: "",
     of_copies: &[],
     deletion_propagation: "",

@@ -53,6 +53,7 @@ impl World {
             export: None,
             polling: Duration::from_secs(15),
             namespace: None,
+            core: agent::CoreConfig::default(),
         }
     }
 

@@ -306,6 +306,7 @@ impl World {
             export: Some(EXPORT.to_owned()),
             polling: Duration::from_secs(15),
             namespace: None,
+            core: agent::CoreConfig::default(),
         };
         let stop = self.stop.clone();
         self.konnector = Some(tokio::spawn(async move { agent::run(config, stop).await.unwrap() }));

@@ -15,7 +15,7 @@ use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_bind_backend::http::{Allowed, Front, GivenKeys, HttpConfig, LoginMethod};
 use carrick_bind_backend::provider::{Person, Provider};
 use carrick_client::{Client, Resource, Server, Web, WebTrust};
-use carrick_konnector::agent::KonnectorConfig;
+use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
 use http::{Request, header};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -153,6 +153,7 @@ impl World {
             export: None,
             polling: Duration::from_secs(15),
             namespace: None,
+            core: CoreConfig::default(),
         };
         tokio::spawn(carrick_konnector::agent::run(config, stop.clone()));
         Self { provider: provider.client(), consumer: consumer.client(), url, folder, _stop: stop.drop_guard() }

@@ -435,6 +435,11 @@ impl Engine {
                 }
                 None
             }
+            FleetChange::Waiting(lacks) => {
+                let Setup { listing, name, workspace, .. } = &self.setup;
+                let source = format!("{} {name} at {}", listing.kind, workspace.url()).into();
+                Some(FleetEvent::Waiting { source, lacks })
+            }
             FleetChange::Synced => Some(FleetEvent::Synced),
         })
     }

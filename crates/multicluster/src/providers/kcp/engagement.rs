@@ -10,7 +10,7 @@ use carrick_client::watch::Event;
 use carrick_kcp::PATH_ANNOTATION;
 
 use crate::endpoint::ClusterKey;
-use crate::event::Gone;
+use crate::event::{Gone, Lacks};
 
 /// Time since any moment, the same for all calls.
 pub(super) type Time = Duration;
@@ -32,6 +32,8 @@ pub(super) enum FleetChange {
     Disengaged { cluster: Arc<str>, why: Gone },
     /// An object that stands for an engaged cluster was seen.
     Met { cluster: Arc<str>, object: Object, stage: Stage },
+    /// There is no endpoint to follow.
+    Waiting(Lacks),
     /// Everything that existed at the start has been told.
     Synced,
 }
@@ -78,6 +80,8 @@ pub(super) struct Engagement {
     /// Whether the list of slices that is coming in held the slice.
     slice_listed: bool,
     told_synced: bool,
+    /// What was missing when this was last reported; nothing once there was an endpoint.
+    lacks: Option<Lacks>,
 }
 
 #[derive(Default)]
@@ -109,6 +113,7 @@ impl Engagement {
             slice_synced: false,
             slice_listed: false,
             told_synced: false,
+            lacks: None,
         }
     }
 
@@ -140,16 +145,35 @@ impl Engagement {
                 self.slice_listed = true;
                 self.set_endpoints(&self.urls(&slice), now)
             }
-            Event::Applied(slice) => self.set_endpoints(&self.urls(&slice), now),
-            Event::Deleted(_) => self.set_endpoints(&BTreeSet::new(), now),
+            Event::Applied(slice) => {
+                let changes = self.set_endpoints(&self.urls(&slice), now);
+                self.with_lacks(changes, Lacks::Endpoints)
+            }
+            Event::Deleted(_) => {
+                let changes = self.set_endpoints(&BTreeSet::new(), now);
+                self.with_lacks(changes, Lacks::Object)
+            }
             Event::Synced => {
                 self.slice_synced = true;
-                let mut events = if self.slice_listed { Vec::new() } else { self.set_endpoints(&BTreeSet::new(), now) };
-                events.extend(self.synced());
-                events
+                let changes = if self.slice_listed { Vec::new() } else { self.set_endpoints(&BTreeSet::new(), now) };
+                let lacks = if self.slice_listed { Lacks::Endpoints } else { Lacks::Object };
+                let mut changes = self.with_lacks(changes, lacks);
+                changes.extend(self.synced());
+                changes
             }
             Event::Failing(_) | Event::Recovered | Event::WentBack { .. } => Vec::new(),
         }
+    }
+
+    /// The same changes, and that there is nothing to follow if that is so now and was not reported.
+    fn with_lacks(&mut self, mut changes: Vec<FleetChange>, lacks: Lacks) -> Vec<FleetChange> {
+        let nothing = self.endpoints.values().all(|endpoint| endpoint.leaves.is_some());
+        let lacks = nothing.then_some(lacks);
+        if lacks != self.lacks {
+            changes.extend(lacks.map(FleetChange::Waiting));
+            self.lacks = lacks;
+        }
+        changes
     }
 
     /// Takes in an event of the watch of the bindings of an endpoint.

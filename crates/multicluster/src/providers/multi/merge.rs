@@ -91,6 +91,7 @@ impl Merge {
                 part.awaited = false;
                 return self.synced().into_iter().collect();
             }
+            FleetEvent::Waiting { source, lacks } => FleetEvent::Waiting { source: part.prefixed(&source), lacks },
             FleetEvent::Failing { source, error } => {
                 part.failing.insert(source.clone());
                 FleetEvent::Failing { source: part.prefixed(&source), error }

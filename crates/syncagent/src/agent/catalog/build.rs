@@ -7,10 +7,10 @@ use carrick_kcp::apis::split_schema_name;
 
 use super::definition::Definition;
 use super::entry::{Catalog, CatalogEntry, Problem};
-use crate::api::PublishedResource;
+use crate::api::{APPROVED_MAPPING, PublishedResource};
 use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{AgentDefaults, Rules};
-use crate::rules::{exposure, fields, gate, projection, proof, report, schema, withdrawal};
+use crate::rules::{exposure, fields, gate, implements, projection, proof, report, schema, withdrawal};
 
 /// A PublishedResource as it was read.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub(super) struct Origin {
     withdrawal: Option<String>,
     /// What decides which schema is exported, if one was rejected.
     gate: Option<[Option<String>; 4]>,
+    /// What decides which steps of `spec.implements` are at work.
+    mapping: [Option<String>; 2],
 }
 
 impl Origin {
@@ -38,7 +40,11 @@ impl Origin {
     pub(super) fn of(pr: &PublishedResource, version: &str) -> Self {
         let meta = &pr.metadata;
         let (uid, generation, withdrawal) = (meta.uid.clone(), meta.generation, withdrawal::notice(pr));
-        Self { uid, generation, version: version.to_owned(), withdrawal, gate: gate::rejection(pr) }
+        let mapping = [
+            pr.status.mapping.as_ref().map(|mapping| mapping.digest.clone()),
+            meta.annotations.get(APPROVED_MAPPING).cloned(),
+        ];
+        Self { uid, generation, version: version.to_owned(), withdrawal, gate: gate::rejection(pr), mapping }
     }
 }
 
@@ -157,6 +163,7 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
     doubts.extend(proof::doubts(pr, crd));
     doubts.extend(exposure::doubts(pr, crd));
     doubts.extend(report::doubts(pr, crd));
+    doubts.extend(implements::proof::doubts(pr, crd));
     Ok(CatalogEntry {
         pr: Arc::clone(pr),
         crd: Arc::new(outline),
@@ -164,6 +171,7 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
         schema_name,
         rules,
         doubts,
+        ignored: implements::proof::ignored(pr, crd),
     })
 }
 

@@ -74,6 +74,8 @@ pub struct CatalogEntry {
     pub rules: Result<Arc<Rules>, String>,
     /// Fields that rules name and objects cannot have, in words.
     pub doubts: Vec<String>,
+    /// What consumers can write and no rule reads.
+    pub ignored: Option<String>,
 }
 
 impl CatalogEntry {

@@ -158,6 +158,7 @@ mod tests {
             problems: vec![forged.clone()],
             waits: vec![forged.clone()],
             changed: vec![forged.clone()],
+            drift: None,
         };
         let object = |error: Option<&String>, plan| Explained {
             cluster: "c".to_owned(),

@@ -23,6 +23,12 @@ families! {
     /// Objects whose last reconcile failed.
     FAILING_OBJECTS = "gauge" "sync_agent_failing_objects" ["publishedresource", "reason"]
         "Objects in consumers' workspaces that fail, wait or are refused now, by reason.";
+    /// Objects that are paused.
+    PAUSED_OBJECTS = "gauge" "sync_agent_paused_objects" ["publishedresource"]
+        "Objects whose synchronization is paused now by the annotation syncagent.kcp.io/pause.";
+    /// Copies that others have changed.
+    DRIFTED_OBJECTS = "gauge" "sync_agent_drifted_objects" ["publishedresource"]
+        "Copies with fields that somebody else has changed, where spec.drift asks for that.";
     /// Copies without a source.
     ORPHANS = "gauge" "sync_agent_orphaned_copies" ["publishedresource"]
         "Copies on the service cluster whose source does not exist.";

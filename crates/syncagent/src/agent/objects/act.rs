@@ -1,6 +1,8 @@
 //! Act: what becomes of a plan. A running agent sends it to the servers; whoever asks what would be done has it recorded.
 
 mod agent;
+mod drifted;
+mod paused;
 mod record;
 mod send;
 mod unplaced;
@@ -34,6 +36,14 @@ impl Executor {
                 recorder.plan(order, &observed, &plan);
                 Ok(Next::OnChange)
             }
+        }
+    }
+
+    /// Notes what is paused of an order.
+    pub fn note_paused(&self, order: &Order<'_>, observed: &Observed) {
+        match self {
+            Self::Send => paused::note(order, observed),
+            Self::Record(_) => {}
         }
     }
 

@@ -31,6 +31,19 @@ pub(crate) struct ObjectsReport {
     pub orders: usize,
     /// How many of these fail.
     pub failures: usize,
+    /// How many are paused, in words; nothing if none is.
+    pub paused: Option<String>,
+    /// What others have changed of copies, in words; nothing if nobody asks for that.
+    pub drift: Option<Drift>,
+}
+
+/// What others have changed of copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Drift {
+    /// Nothing.
+    None,
+    /// This.
+    Some(String),
 }
 
 impl ObjectsReport {

@@ -49,6 +49,8 @@ pub(super) struct Observed {
     pub ahead: Option<usize>,
     /// When that was.
     now: String,
+    /// The `managedFields` of the copy, if they were needed; null if they could not be read.
+    managed: Option<Value>,
 }
 
 /// Observes one order. Related objects are left for [`Observed::read_related`]: mostly they are not needed.
@@ -87,6 +89,7 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
         former: shared.context.former.borrow().clone(),
         ahead: Some(0),
         now: now(),
+        managed: None,
     };
     let selected = rules.selects(source, observed.namespace.as_ref());
     if !observed.copies.is_empty() && selected != Selection::Out {
@@ -141,6 +144,7 @@ impl Observed {
             former: &self.former,
             ahead: self.ahead.unwrap_or_default(),
             now: &self.now,
+            managed: self.managed.as_ref(),
             ended: order.source["metadata"]["uid"].as_str().is_some_and(|uid| order.shared.states.has_ended(uid)),
         }
     }
@@ -184,6 +188,23 @@ impl Observed {
         };
         self.related = if order.is_deleting() { reader.read_last().await? } else { reader.read().await? };
         Ok(())
+    }
+
+    /// Reads who has written which field of the copy. Whoever may not read it reports drift without a name.
+    pub async fn read_managers(&mut self, order: &Order<'_>) {
+        let read = match self.copies.first() {
+            Some(copy) => {
+                let (client, metadata) = (&order.shared.context.local, &copy["metadata"]);
+                let (namespace, name) = (metadata["namespace"].as_str(), metadata["name"].as_str());
+                client
+                    .get(&kinds::resource(&order.rules.local), namespace, name.unwrap_or_default())
+                    .await
+                    .ok()
+                    .flatten()
+            }
+            None => None,
+        };
+        self.managed = Some(read.map_or(Value::Null, |mut copy| copy["metadata"]["managedFields"].take()));
     }
 
     /// Reads everything that is remembered, where only checksums are in memory.

@@ -156,6 +156,7 @@ impl RelatedReader<'_> {
                 }
                 Err(problem) => {
                     read.view.unknown.insert(entry);
+                    read.view.unclaimed.extend(problem.unclaimed().map(|kind| (entry, kind)));
                     read.problems.push(problem);
                 }
             }

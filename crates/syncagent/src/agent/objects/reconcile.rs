@@ -147,6 +147,7 @@ async fn process(executor: &Executor, order: &Order<'_>) -> Result<Next, Reconci
         executor.remove_late(order.shared, order.key, copy).await?;
         return Ok(Next::Soon);
     }
+    executor.note_paused(order, &observed);
     let mut plan = plan(order, &mut observed).await?;
     plan.notices.extend(observed.notices());
     executor.act(order, observed, plan).await
@@ -161,6 +162,10 @@ async fn plan(order: &Order<'_>, observed: &mut Observed) -> Result<Plan, Reconc
     }
     if plan.needs_memory {
         observed.read_memory(order).await?;
+        plan = decide(&order.rules, observed.seen(order))?;
+    }
+    if plan.needs_managers {
+        observed.read_managers(order).await;
         plan = decide(&order.rules, observed.seen(order))?;
     }
     Ok(plan)

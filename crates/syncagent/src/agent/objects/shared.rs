@@ -16,7 +16,9 @@ use super::deletion::leftovers::LeftCopies;
 use super::deletion::let_go::LetGo;
 use super::deletion::losses::Losses;
 use super::deletion::orphans::Orphans;
+use super::feedback::drifted::DriftedOrders;
 use super::feedback::failing::{Failing, Failure, Warned};
+use super::feedback::paused::PausedOrders;
 use super::feedback::races::Races;
 use super::feedback::refusals::ReportedReasons;
 use super::fleet::Fleets;
@@ -88,6 +90,10 @@ pub(super) struct Shared {
     pub reported: ReportedReasons,
     /// Objects whose last reconcile failed.
     pub failing: Arc<Failing>,
+    /// Objects that are paused.
+    pub paused: Arc<PausedOrders>,
+    /// Objects whose copies others have changed.
+    pub drifted: Arc<DriftedOrders>,
     /// What consumers were warned of that will not end by itself soon.
     pub warned: Arc<Mutex<HashMap<SourceKey, Warned>>>,
     /// Asks for another report on all orders.
@@ -133,6 +139,8 @@ impl Shared {
             conditions: ReportedReasons::default(),
             reported: ReportedReasons::default(),
             failing: Arc::default(),
+            paused: Arc::default(),
+            drifted: Arc::default(),
             warned: Arc::default(),
             count_again: Notify::new(),
             rules: watch::Sender::new(rules),
@@ -235,6 +243,8 @@ impl Shared {
         self.told.over(key);
         self.conditions.over(key);
         self.reported.over(key);
+        self.paused.forget(|known| known == key);
+        self.drifted.forget(|known| known == key);
         self.room_queue.over(key);
         self.note_released(key, false);
         self.note_warned(key, None);
@@ -258,6 +268,8 @@ impl Shared {
         self.told.forget(is_there);
         self.conditions.forget(is_there);
         self.reported.forget(is_there);
+        self.paused.forget(is_there);
+        self.drifted.forget(is_there);
         self.paths.lock().retain(|known, _| **known != *cluster);
     }
 

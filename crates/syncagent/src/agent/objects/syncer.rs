@@ -1,5 +1,7 @@
 //! One syncer: all objects of one PublishedResource.
 
+mod report;
+
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +30,7 @@ use super::related::kinds::resource;
 use super::shared::{Shared, Stores};
 use super::source::{request, source_key};
 use super::states::States;
-use super::{copies, reconcile, report};
+use super::{copies, reconcile};
 use crate::agent::health::Part;
 use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
@@ -117,7 +119,11 @@ impl Syncer {
             });
         }
         let reconciler = Arc::new(Reconciler { shared: shared.clone(), executor: executor.clone() });
-        let reports = controller.run_keyed(reconcile_one, |_, error, _| again(error), reconciler);
+        let reports = controller.run_keyed(
+            reconcile_one,
+            |request, error, context| again(&source_key(&request.key()), error, &context.data.shared),
+            reconciler,
+        );
         tasks.spawn(report::follow(shared.clone(), executor.clone(), reports));
         tasks.spawn(until(stop.clone(), released::follow(shared.clone(), sources.clone())));
         tasks.spawn(until(stop.clone(), follow_workspaces(shared.clone(), fleets.consumers.subscribe())));
@@ -136,14 +142,18 @@ impl Syncer {
             failing: shared.failing.clone(),
             warned: shared.warned.clone(),
             orphans: shared.orphans.clone(),
+            paused: shared.paused.clone(),
+            drifted: shared.drifted.clone(),
         };
         context.orders.add(&name, orders);
-        let failing = shared.failing.clone();
+        let (failing, paused, drifted) = (shared.failing.clone(), shared.paused.clone(), shared.drifted.clone());
         let shown = context.metrics.show(move |page| {
             for (reason, count) in failing.counts() {
                 page.sample(&family::FAILING_OBJECTS, &[&name, &reason], count);
             }
             page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());
+            page.sample(&family::PAUSED_OBJECTS, &[&name], paused.len());
+            page.sample(&family::DRIFTED_OBJECTS, &[&name], drifted.len());
             page.sample(&family::SYNCED_OBJECTS, &[&name], copies::count(&placed, &rules_resource));
         });
         Self { shared, stop, tasks, copies, _shown: shown }
@@ -253,21 +263,26 @@ async fn reconcile_one(
     let Reconciler { shared, executor } = &*context.data;
     let (key, since) = (source_key(&request.key()), (&context.cluster, context.since));
     let timing = &shared.context.timing;
-    Ok(match reconcile::reconcile(shared, executor, &key, source, since).await? {
-        Next::OnChange => Action::await_change(),
-        Next::Soon => Action::requeue(timing.requeue),
-        Next::Later => Action::requeue(timing.resync),
-        Next::Now => Action::requeue(Duration::ZERO),
-    })
+    let pause = match reconcile::reconcile(shared, executor, &key, source, since).await? {
+        Next::OnChange => None,
+        Next::Soon => Some(timing.requeue),
+        Next::Later => Some(timing.resync),
+        Next::Now => Some(Duration::ZERO),
+    };
+    // A pause that ends by itself is reported by no watch.
+    let ends = shared.paused.left(&key, jiff::Timestamp::now());
+    Ok(pause.into_iter().chain(ends).min().map_or_else(Action::await_change, Action::requeue))
 }
 
 /// When an object that failed is reconciled again.
-fn again(error: &ReconcileError) -> Action {
+fn again(key: &SourceKey, error: &ReconcileError, shared: &Shared) -> Action {
+    // The end of a pause is reported by no watch, also where something else is wrong that only a change can mend.
+    let ends = || shared.paused.left(key, jiff::Timestamp::now());
     if matches!(error, ReconcileError::NoRoom { .. }) {
         // Other orders of this kind call it when they make room; those of other kinds do not.
         Action::requeue(ROOM)
     } else if matches!(error, ReconcileError::Notices(_)) || error.is_held() {
-        Action::await_change()
+        ends().map_or_else(Action::await_change, Action::requeue)
     } else if let Some(pause) = error.pause() {
         Action::requeue(pause)
     } else {

@@ -13,9 +13,13 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::status::MappingChoice;
 use crate::agent::objects::AllOrders;
-use crate::api::{APPROVED_SCHEMA, PublishedResource};
+use crate::api::{APPROVED_MAPPING, APPROVED_SCHEMA, PublishedResource};
+use crate::rules::crd::Crd;
 use crate::rules::gate::{Passage, passage, same_resource};
+use crate::rules::implements::force::{MappingTrial, Steps, held_for};
+use crate::rules::mapping_of;
 
 /// Schemas that are exported although another one was computed, by name of the PublishedResource. Each is known to exist.
 pub(crate) type Chosen = BTreeMap<String, String>;
@@ -118,6 +122,42 @@ impl Gate {
             judgement.words
         );
         Ok(Choice { name: wanted, held: Some(held), fresh })
+    }
+
+    /// Decides whether changed steps of `spec.implements` come into force: what they would do to existing orders is reported first.
+    pub(super) async fn choose_mapping(&self, pr: &PublishedResource, crd: &Crd) -> MappingChoice {
+        let Some(implements) = &pr.spec.implements else { return MappingChoice::default() };
+        let (name, steps) = (&pr.metadata.name, Steps::of(implements));
+        let written = steps.noted(&implements.resource);
+        let at_work = pr.status.mapping.as_ref();
+        let open = || MappingChoice {
+            comes_into_force: Some(written.clone()).filter(|written| at_work != Some(written)),
+            ..MappingChoice::default()
+        };
+        let (Some(earlier), Some(at_work)) = (held_for(pr), at_work) else { return open() };
+        let (Ok(old), Ok(new)) = (mapping_of(pr, crd, &earlier), mapping_of(pr, crd, &steps)) else { return open() };
+        let orders = match self.orders.all().remove(name) {
+            Some(orders) => orders.listed(PATIENCE).await,
+            None => Vec::new(),
+        };
+        let tried = tokio::task::spawn_blocking(move || {
+            MappingTrial::of(&old, &new, orders.into_iter().map(|(cluster, order)| (cluster, order.value())))
+        });
+        let trial = tried.await.unwrap_or_default();
+        if pr.spec.schema_updates == "Compatible" && trial.changed.is_empty() {
+            return open();
+        }
+        let held = format!(
+            "The steps {} of spec.implements are held back; orders are placed by {}, which status.mapping shows. Of the new ones: {}. \
+             To put them into force: carrick approve {name}, or kubectl annotate --overwrite publishedresource {name} {APPROVED_MAPPING}={}.",
+            written.digest,
+            at_work.digest,
+            trial.sentence(),
+            written.digest
+        );
+        let is_held = |condition: &crate::api::Condition| condition.0["message"] == held.as_str();
+        let fresh = !pr.status.conditions.iter().any(is_held);
+        MappingChoice { comes_into_force: None, held: Some(held), fresh }
     }
 
     /// Forgets a PublishedResource that is gone.

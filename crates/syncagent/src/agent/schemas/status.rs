@@ -3,27 +3,33 @@
 use serde_json::{Map, Value, json};
 
 use crate::agent::catalog::{KeptStatus, Problem};
-use crate::agent::objects::ObjectsReport;
-use crate::api::{PublishedResource, WITHDRAW_AT};
+use crate::agent::objects::{Drift, ObjectsReport};
+use crate::api::{MappingInForce, PublishedResource, WITHDRAW_AT};
 use crate::rules::serving::{self, Serving};
 
 /// Whether no other agent would serve it.
 const SERVED_BY_ONE: &str = "ServedByOne";
 /// Whether a schema is held back.
 const SCHEMA_HELD: &str = "SchemaHeld";
+/// Whether changed steps of `spec.implements` are held back.
+const MAPPING_HELD: &str = "MappingHeld";
 /// Whether the kind was withdrawn.
 const WITHDRAWN: &str = "Withdrawn";
 /// Whether no server has gone back in time.
 const SERVERS_IN_TIME: &str = "ServersInTime";
+/// Whether nobody else has changed copies.
+const DRIFT_FREE: &str = "DriftFree";
 /// Our conditions, in the order in which they are shown, whichever is known first.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 13] = [
     "RulesValid",
     "SchemaPublished",
     "ExportUpdated",
     SCHEMA_HELD,
+    MAPPING_HELD,
     WITHDRAWN,
     "Syncing",
     "ObjectsSynced",
+    DRIFT_FREE,
     "RightsGranted",
     "RulesPlausible",
     SERVED_BY_ONE,
@@ -36,6 +42,10 @@ pub(super) struct Report<'a> {
     pub(super) schema_name: Option<&'a str>,
     /// What is said about a schema that is held back.
     pub(super) held: Option<&'a str>,
+    /// What becomes of the steps of `spec.implements`.
+    pub(super) mapping: MappingChoice,
+    /// What consumers can write and no rule reads.
+    pub(super) ignored: Option<&'a str>,
     /// Why the schema could not be published.
     pub(super) failure: Option<String>,
     /// What is wrong with the PublishedResource.
@@ -60,6 +70,17 @@ pub(super) struct Report<'a> {
     pub(super) withdrawal: Option<Withdrawing>,
     /// What is said about servers that have gone back in time.
     pub(super) rewound: Option<&'a str>,
+}
+
+/// What becomes of the steps of `spec.implements`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct MappingChoice {
+    /// Those to be noted as being at work, unless they are already.
+    pub(super) comes_into_force: Option<MappingInForce>,
+    /// What is held back, and why.
+    pub(super) held: Option<String>,
+    /// Whether that is news.
+    pub(super) fresh: bool,
 }
 
 /// How far a withdrawal has come.
@@ -88,6 +109,8 @@ impl<'a> Report<'a> {
         Self {
             schema_name: None,
             held: None,
+            mapping: MappingChoice::default(),
+            ignored: None,
             failure: None,
             problem: None,
             exported: None,
@@ -132,6 +155,9 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, kept: KeptStatu
     {
         status.insert("resourceSchemaName".to_owned(), json!(name));
     }
+    if let Some(mapping) = report.mapping.comes_into_force.as_ref().filter(|_| !report.is_elsewhere()) {
+        status.insert("mapping".to_owned(), json!(mapping));
+    }
     let mut body = json!({});
     // Nothing is counted while nothing is synchronized.
     let counts = report.objects.filter(|_| syncing(report).holds && !report.is_elsewhere()).map(ObjectsReport::counts);
@@ -149,9 +175,11 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, kept: KeptStatu
             Some(schema_published(report)),
             export_updated(report),
             schema_held(report, &old),
+            mapping_held(report, &old),
             withdrawn(report, &old),
             Some(syncing(report)),
             objects_synced(report),
+            drift_free(report, &old),
             rights_granted(report),
             rules_plausible(report),
             served_by_one(pr, report, &old),
@@ -215,6 +243,19 @@ fn schema_held(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
     let (holds, reason, message) = match report.held {
         Some(held) => (true, "NeedsApproval", held.to_owned()),
         None if known && report.schema_name.is_some() => (false, "Exported", "No schema is held back.".to_owned()),
+        None => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
+}
+
+/// Only worth a condition if any were ever held.
+fn mapping_held(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
+    let kind = MAPPING_HELD;
+    let (holds, reason, message) = match &report.mapping.held {
+        Some(held) => (true, "NeedsApproval", held.clone()),
+        None if old.iter().any(|condition| condition["type"] == kind) => {
+            (false, "InForce", "The steps of spec.implements are at work as they are written.".to_owned())
+        }
         None => return None,
     };
     Some(Condition { kind, holds, reason, message })
@@ -312,10 +353,29 @@ fn objects_synced(report: &Report<'_>) -> Option<Condition> {
     let (holds, reason, message) = match report.objects {
         _ if !syncing(report).holds => (false, "NotSyncing", "Objects are not synchronized; see Syncing.".to_owned()),
         None => return None,
-        Some(ObjectsReport { failing: Some(failing), .. }) => (false, "ObjectsFail", failing.clone()),
+        Some(ObjectsReport { failing: Some(failing), paused, .. }) => {
+            let said = [Some(failing), paused.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>();
+            (false, "ObjectsFail", said.join(". "))
+        }
+        Some(ObjectsReport { paused: Some(paused), .. }) => (true, "NoneFails", format!("No object fails. {paused}.")),
         Some(_) => (true, "NoneFails", "No object fails.".to_owned()),
     };
     Some(Condition { kind: "ObjectsSynced", holds, reason, message })
+}
+
+/// Only worth a condition if somebody asks for it, or did.
+fn drift_free(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
+    let kind = DRIFT_FREE;
+    let objects = report.objects.filter(|_| syncing(report).holds)?;
+    let (holds, reason, message) = match &objects.drift {
+        Some(Drift::Some(drift)) => (false, "Drifted", format!("{drift}.")),
+        Some(Drift::None) => (true, "NoDrift", "Nobody else has changed fields of copies.".to_owned()),
+        None if old.iter().any(|condition| condition["type"] == kind) => {
+            (true, "Ignored", "Changes by others are ignored, as spec.drift says.".to_owned())
+        }
+        None => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
 }
 
 fn rights_granted(report: &Report<'_>) -> Option<Condition> {
@@ -327,10 +387,14 @@ fn rights_granted(report: &Report<'_>) -> Option<Condition> {
 }
 
 fn rules_plausible(report: &Report<'_>) -> Option<Condition> {
-    let (holds, reason, message) = match report.doubts? {
+    let (holds, reason, mut message) = match report.doubts? {
         [] => (true, "Plausible", "The rules name nothing that cannot be there.".to_owned()),
         doubts => (false, "Doubtful", format!("This will probably not do what you want: {}", doubts.join("; "))),
     };
+    if let Some(ignored) = report.ignored {
+        // An API of somebody else may offer more than one implementation has.
+        message = format!("{message} Ignored: {ignored}.");
+    }
     Some(Condition { kind: "RulesPlausible", holds, reason, message })
 }
 

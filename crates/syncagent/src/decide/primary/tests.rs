@@ -1,7 +1,10 @@
 //! Decisions, executed on a small model of both clusters.
 
+mod drifted;
 mod edges;
+mod imported;
 mod narrowed;
+mod paused;
 mod refusals;
 mod reported;
 mod restored;
@@ -43,6 +46,10 @@ struct Model {
     unknown: HashSet<usize>,
     events: Vec<Event>,
     revision: u64,
+    /// The time, if it matters.
+    now: String,
+    /// Who has written which field of the copy.
+    managed: Value,
     /// Which fields the agent owns, as the servers record it.
     owned: BTreeMap<String, Value>,
 }
@@ -122,7 +129,8 @@ impl Model {
             ahead: self.ahead,
             ended: self.ended,
             former: &NOBODY,
-            now: "2026-01-01T00:00:00Z",
+            now: if self.now.is_empty() { "2026-01-01T00:00:00Z" } else { &self.now },
+            managed: Some(&self.managed),
         };
         decide(rules, seen)
     }
@@ -206,9 +214,20 @@ impl Model {
                 self.touch(&at);
             }
             Step::RememberNext { entry, value } => self.state.note_next(&entry, value),
-            Step::Remember { entry, value, copy, how, instead } => {
-                let copy = copy.and_then(|at| CopyNote::of(&WORDS, self.slot(&at).as_ref()?, how));
+            Step::Remember { entry, value, copy, how, instead, seen } => {
+                let stored = copy.and_then(|at| self.slot(&at).clone());
+                let copy = stored.as_ref().and_then(|stored| CopyNote::of(&WORDS, stored, how));
+                let seen = seen.and_then(|seen| seen.resolve(&value, stored.as_ref()));
                 self.state.note_written(&entry, instead.map_or(Applied::Whole(value), Applied::Sum), copy);
+                if let Some(seen) = seen {
+                    self.state.note_seen(&entry, seen);
+                }
+            }
+            Step::RememberSeen { entry, value, copy: at, seen } => {
+                let seen = seen.resolve(&value, self.slot(&at).clone().as_ref());
+                if let Some(seen) = seen {
+                    self.state.note_seen(&entry, seen);
+                }
             }
             Step::Track { records } => self.state.track_all(records),
             Step::Drop { entry } => self.state.drop_entry(&entry),
@@ -589,6 +608,7 @@ fn several_copies_do_not_keep_an_object_from_being_released() {
         ended: false,
         former: &NOBODY,
         now: "2026-01-01T00:00:00Z",
+        managed: None,
     };
     assert_eq!(decide(&filtered(), seen).unwrap().steps.len(), 2);
 }
@@ -730,6 +750,7 @@ fn several_copies_are_an_error_that_names_them() {
         ended: false,
         former: &NOBODY,
         now: "2026-01-01T00:00:00Z",
+        managed: None,
     };
     assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
 }

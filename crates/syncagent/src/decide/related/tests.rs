@@ -247,6 +247,7 @@ impl World {
             ended: false,
             former: &NOBODY,
             now: "2026-01-01T00:00:00Z",
+            managed: None,
         };
         let plan = decide(rules, seen).unwrap();
         let Some(source) = source.filter(|source| plan.steps.is_empty() || is_deleting(source)) else { return plan };
@@ -307,9 +308,20 @@ impl World {
                 self.touch(&at.to_string());
             }
             Step::RememberNext { entry, value } => state.note_next(&entry, value),
-            Step::Remember { entry, value, copy, how, instead } => {
-                let copy = copy.and_then(|at| CopyNote::of(&WORDS, self.objects.get(&at.to_string())?, how));
+            Step::Remember { entry, value, copy, how, instead, seen } => {
+                let stored = copy.and_then(|at| self.objects.get(&at.to_string()).cloned());
+                let copy = stored.as_ref().and_then(|stored| CopyNote::of(&WORDS, stored, how));
+                let seen = seen.and_then(|seen| seen.resolve(&value, stored.as_ref()));
                 state.note_written(&entry, instead.map_or(Applied::Whole(value), Applied::Sum), copy);
+                if let Some(seen) = seen {
+                    state.note_seen(&entry, seen);
+                }
+            }
+            Step::RememberSeen { entry, value, copy: at, seen } => {
+                let seen = seen.resolve(&value, self.objects.get(&at.to_string()).cloned().as_ref());
+                if let Some(seen) = seen {
+                    state.note_seen(&entry, seen);
+                }
             }
             Step::Track { records } => state.track_all(records),
             Step::Drop { entry } => state.drop_entry(&entry),
@@ -1235,6 +1247,7 @@ fn very_many_are_announced_by_one_write_and_beyond_a_limit_they_are_refused_by_n
             ended: false,
             former: &NOBODY,
             now: "2026-01-01T00:00:00Z",
+            managed: None,
         };
         decide(&rules, seen).unwrap()
     };

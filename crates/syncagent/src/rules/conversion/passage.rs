@@ -4,42 +4,76 @@ use carrick_sync::Transform;
 use serde_json::Value;
 
 use super::route::Route;
+use crate::rules::implements::Mapping;
 use crate::rules::mutation::{Mutation, MutationError};
 
 /// What becomes of an object on its way.
 #[derive(Debug, Clone, Default)]
 pub struct Passage {
     mutation: Mutation,
-    /// To the version of the service cluster, and back to that in kcp; nothing if both are the same.
-    ways: Option<(Route, Route)>,
+    way: Way,
+}
+
+/// How an object gets from one side to the other.
+#[derive(Debug, Clone, Default)]
+enum Way {
+    /// As it is.
+    #[default]
+    Straight,
+    /// To the version of the service cluster, and back to that in kcp.
+    Versions { down: Route, up: Route },
+    /// To another kind.
+    Kinds(Mapping),
 }
 
 impl Passage {
     /// By these mutations, and by these ways if they lead anywhere.
     pub fn new(mutation: Mutation, down: Route, up: Route) -> Self {
         let stays = down.is_empty() && up.is_empty();
-        Self { mutation, ways: (!stays).then_some((down, up)) }
+        Self { mutation, way: if stays { Way::Straight } else { Way::Versions { down, up } } }
+    }
+
+    /// By these mutations, and to another kind.
+    pub fn mapped(mutation: Mutation, mapping: Mapping) -> Self {
+        Self { mutation, way: Way::Kinds(mapping) }
+    }
+
+    /// Whether copies are of a kind of their own, so that nothing of them comes back that no rule brings.
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.way, Way::Kinds(_))
     }
 
     /// The source as it is written to its copy.
     pub fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
-        match &self.ways {
-            Some((down, _)) => self.mutation.spec(&down.apply(source)?, copy),
-            None => self.mutation.spec(source, copy),
+        match &self.way {
+            Way::Straight => self.mutation.spec(source, copy),
+            Way::Versions { down, .. } => self.mutation.spec(&down.apply(source)?, copy),
+            Way::Kinds(mapping) => self.mutation.spec(&mapping.spec(source, copy)?, copy),
+        }
+    }
+
+    /// The copy as its source would be in kcp: converted back to that version, with mutations left as they are, because only some have a way back.
+    /// `None` if copies are of a kind of their own.
+    pub fn reversed(&self, copy: &Value) -> Result<Option<Value>, MutationError> {
+        match &self.way {
+            Way::Straight => Ok(Some(copy.clone())),
+            Way::Versions { up, .. } => up.apply(copy).map(Some),
+            Way::Kinds(_) => Ok(None),
         }
     }
 
     /// Whether nothing changes on the way to the copy.
     pub fn keeps_spec(&self) -> bool {
-        self.ways.is_none() && self.mutation.keeps_spec()
+        matches!(self.way, Way::Straight) && self.mutation.keeps_spec()
     }
 
     /// The copy as it is written to its source. What the source would be on the service cluster is given, too.
     pub fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
         let mutated = self.mutation.status(copy, source)?;
-        match &self.ways {
-            Some((_, up)) => up.apply(&mutated),
-            None => Ok(mutated),
+        match &self.way {
+            Way::Straight => Ok(mutated),
+            Way::Versions { up, .. } => up.apply(&mutated),
+            Way::Kinds(mapping) => mapping.status(&mutated, source),
         }
     }
 }

@@ -179,6 +179,7 @@ impl OrderWorld {
             ended: false,
             former: &NOBODY,
             now: "2026-01-01T00:00:00Z",
+            managed: None,
             key: &key,
             workspace_path: None,
             source: Some(source),

@@ -209,10 +209,21 @@ pub enum Memory {
 pub fn remembered(mut state: PrimaryState, step: &Step, servers: &Servers) -> Memory {
     match step.clone() {
         Step::RememberNext { entry, value } => state.note_next(&entry, value),
-        Step::Remember { entry, value, copy, how, instead } => {
+        Step::Remember { entry, value, copy, how, instead, seen } => {
+            let stored = copy.and_then(|at| servers.get(Place::of(&at))).map(AsRef::as_ref);
+            let seen = seen.and_then(|seen| seen.resolve(&value, stored));
             let applied = instead.map_or(Applied::Whole(value), Applied::Sum);
-            let copy = copy.and_then(|at| CopyNote::of(&WORDS, servers.get(Place::of(&at))?, how));
+            let copy = stored.and_then(|stored| CopyNote::of(&WORDS, stored, how));
             state.note_written(&entry, applied, copy);
+            if let Some(seen) = seen {
+                state.note_seen(&entry, seen);
+            }
+        }
+        Step::RememberSeen { entry, value, copy, seen } => {
+            let seen = seen.resolve(&value, servers.get(Place::of(&copy)).map(AsRef::as_ref));
+            if let Some(seen) = seen {
+                state.note_seen(&entry, seen);
+            }
         }
         Step::Track { records } => state.track_all(records),
         Step::Drop { entry } => state.drop_entry(&entry),

@@ -12,6 +12,9 @@ use crate::world::kubeconfig::{Access, credentials};
 use crate::world::servers::{Process, Started, new_token, until_ready};
 use crate::world::{AGENT, User};
 
+/// Where its etcd keeps everything, below its root directory.
+pub(super) const DATA: &str = "etcd-server";
+
 /// Starts kcp on a port and waits until it serves workspaces. It tells others that its virtual workspaces are at `address`.
 pub async fn start(binaries: &Path, folder: &Scratch, port: u16, address: &str) -> anyhow::Result<Started> {
     let (admin, agent) = (new_token(), new_token());

@@ -17,6 +17,9 @@ use crate::world::kubeconfig::Access;
 use crate::world::servers::{Process, Started, new_token, until_ready};
 use crate::world::{AGENT, User};
 
+/// Where its etcd keeps everything.
+pub(super) const DATA: &str = "etcd";
+
 /// Starts kube-apiserver on a port and etcd on another one, and waits until the namespace `default` is there.
 pub async fn start(binaries: &Path, folder: &Scratch, port: u16, client: u16) -> anyhow::Result<Started> {
     let [peer] = ports::free()?;
@@ -52,7 +55,7 @@ pub(super) async fn etcd_version(port: u16) -> anyhow::Result<String> {
 fn etcd_args(folder: &Scratch, client: u16, peer: u16) -> Vec<String> {
     let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
     vec![
-        format!("--data-dir={}", folder.path().join("etcd").display()),
+        format!("--data-dir={}", folder.path().join(DATA).display()),
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
         format!("--listen-peer-urls={peer}"),

@@ -25,13 +25,22 @@ fn bound_to(cluster: &str, name: &str, ready: bool, export_cluster: &str, export
 }
 
 /// Runs a script and returns what was told, as words.
-fn run(script: Vec<(&str, Event)>) -> Vec<String> {
-    let script = script.into_iter().map(|(source, event)| (0, source, Some(event))).collect();
-    run_rules(Rules { grace: Duration::ZERO, meet: false, ..apiexport::rules(None) }, script)
+fn run(script: Vec<(&'static str, Event)>) -> Vec<String> {
+    run_rules(with_grace(0), at(0, script))
 }
 
-/// The same at certain seconds; time passes where there is no event.
+/// What the fleet lacks in the course of a script.
+fn lacks(script: Vec<(&'static str, Event)>) -> Vec<String> {
+    let changes = changes(with_grace(0), at(0, script));
+    changes.into_iter().filter(|change| change.starts_with("no ")).collect()
+}
+
+/// The same at certain seconds, without what the fleet lacks; time passes where there is no event.
 fn run_rules(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<String> {
+    changes(rules, script).into_iter().filter(|change| !change.starts_with("no ")).collect()
+}
+
+fn changes(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<String> {
     let mut engagement = Engagement::new(rules);
     let mut told = Vec::new();
     for (seconds, source, event) in script {
@@ -47,6 +56,7 @@ fn run_rules(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<Strin
             FleetChange::Engaged { cluster, endpoint, path: None } => format!("engaged {cluster} {}", &endpoint[8..9]),
             FleetChange::Disengaged { cluster, .. } => format!("disengaged {cluster}"),
             FleetChange::ApisChanged { cluster } => format!("other apis {cluster}"),
+            FleetChange::Waiting(lacks) => format!("no {lacks:?}"),
             FleetChange::Synced => "synced".to_owned(),
             FleetChange::Engaged { cluster, endpoint, path: Some(path) } => {
                 format!("engaged {cluster} {} at {path}", &endpoint[8..9])
@@ -66,6 +76,18 @@ fn listed_slice(urls: &[&str]) -> Vec<(&'static str, Event)> {
 fn no_slice_and_no_endpoints_are_an_empty_fleet() {
     assert_eq!(run(vec![("slice", Event::Begin), ("slice", Event::Synced)]), ["synced"]);
     assert_eq!(run(listed_slice(&[])), ["synced"]);
+}
+
+#[test]
+fn a_fleet_without_endpoints_is_reported_once_for_each_reason() {
+    let again = || vec![("slice", Event::Begin), ("slice", Event::Synced)];
+    let mut script = again();
+    script.extend(again());
+    script.extend([("slice", Event::Applied(slice(&[]))), ("slice", Event::Applied(slice(&[])))]);
+    script.extend([("slice", Event::Applied(slice(&[A]))), ("slice", Event::Deleted(slice(&[A])))]);
+    assert_eq!(lacks(script), ["no Object", "no Endpoints", "no Object"]);
+    assert_eq!(lacks(listed_slice(&[A])), [""; 0]);
+    assert_eq!(lacks(listed_slice(&[])), ["no Endpoints"]);
 }
 
 #[test]

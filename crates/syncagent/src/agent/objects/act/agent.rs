@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use carrick_client::{Client, Error, ListOptions, Object};
 use carrick_execute::{Advice, Agent, Brake, StepError, Target, Verb, link_patch};
+use carrick_sync::acquired::is_kept;
 use carrick_sync::{Acquired, Vocabulary};
 use serde_json::{Value, json};
 
@@ -174,9 +175,10 @@ impl OrderAgent<'_> {
     }
 
     /// Whether an object that does not say whose copy it is is the copy by its UID: somebody has removed what it said. One that was let go
-    /// at the end of its order does not say so for a good reason.
+    /// at the end of its order, because it was there before or because its provider keeps it, does not say so for a good reason.
     fn is_known(&self, existing: &Value) -> bool {
-        let is_over = |noted: &CopyNote| is_deleting(self.source) && noted.how.is_some_and(Acquired::is_let_go);
+        let stays = |noted: &CopyNote| noted.how.is_some_and(Acquired::is_let_go) || is_kept(&WORDS, existing);
+        let is_over = |noted: &CopyNote| is_deleting(self.source) && stays(noted);
         source_of(existing).is_none()
             && self.noted().is_some_and(|noted| existing["metadata"]["uid"] == *noted.uid && !is_over(&noted))
     }

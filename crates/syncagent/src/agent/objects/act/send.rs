@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::agent::OrderAgent;
+use super::drifted;
 use crate::agent::events::Type;
 use crate::agent::objects::copies;
 use crate::agent::objects::error::{PROVIDER_SIDE, Problem, ReconcileError};
@@ -37,6 +38,7 @@ const TOGETHER: usize = 50;
 /// Sends the plan for an order.
 pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Plan) -> Result<Next, ReconcileError> {
     let Order { shared, rules, key, .. } = order;
+    drifted::note(order, &plan);
     if !plan.implied.is_empty() {
         shared.states.imply(&rules.remote, key, std::mem::take(&mut plan.implied));
     }
@@ -111,6 +113,9 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
         }
     }
     shared.note_released(key, released && failed.is_none());
+    if let Some(drift) = plan.drift.as_ref().filter(|_| failed.is_none()) {
+        drifted::report(order, &observed, drift, &executor.objects);
+    }
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up(order, &executor.objects, !observed.copies.is_empty())).await;
     outcome(plan.next, failed, blame, plan.notices)

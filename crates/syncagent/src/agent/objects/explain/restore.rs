@@ -133,7 +133,7 @@ fn look(shared: &Shared, rules: &Rules, key: &SourceKey, source: &Value) -> Opti
 
 /// The fields that would change on the service cluster, in words.
 fn differences(rules: &Rules, source: &Value, copy: &Value) -> Vec<String> {
-    let comparison = compare(rules, source, copy);
+    let comparison = compare(rules, source, copy, &[]);
     let open = comparison.differences.iter().filter(|it| it.why == Why::Open && !it.path.starts_with("status"));
     let all: Vec<String> = open
         .map(|it| {

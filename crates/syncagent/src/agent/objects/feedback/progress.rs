@@ -14,7 +14,9 @@ use tokio::sync::watch;
 use crate::agent::metrics::fix;
 use crate::agent::objects::copies;
 use crate::agent::objects::deletion::orphans::Orphans;
+use crate::agent::objects::feedback::drifted::DriftedOrders;
 use crate::agent::objects::feedback::failing::{Failing, Failure, Station, Warned};
+use crate::agent::objects::feedback::paused::PausedOrders;
 use crate::agent::objects::source::source_key;
 use crate::api::{FINALIZER, RELATED_PREFIX};
 use crate::decide::compare::{Comparison, changed, compare};
@@ -63,6 +65,10 @@ pub(crate) struct Orders {
     pub(in crate::agent::objects) warned: Arc<Mutex<HashMap<SourceKey, Warned>>>,
     /// Copies whose orders do not exist.
     pub(in crate::agent::objects) orphans: Arc<Orphans>,
+    /// Orders that are paused.
+    pub(in crate::agent::objects) paused: Arc<PausedOrders>,
+    /// Orders whose copies others have changed.
+    pub(in crate::agent::objects) drifted: Arc<DriftedOrders>,
 }
 
 /// Which orders are looked for.
@@ -107,6 +113,9 @@ pub(crate) struct OrderProgress {
     pub changed: Vec<String>,
     /// Objects that came along from the service.
     pub related: Vec<String>,
+    /// What is paused of it, if anything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
     /// Where and why it stopped, if it did.
     pub stopped: Option<Failure>,
 }
@@ -177,7 +186,7 @@ impl Orders {
         let source = self.sources.get(&key.cluster, &key.namespace, &key.name)?.value();
         let rules = self.rules.borrow().clone();
         let copy = copies::of(&self.copies, key, &rules.remote.resource()).first()?.value();
-        Some(compare(&rules, &source, &copy))
+        Some(compare(&rules, &source, &copy, &self.drifted.fields(key, &rules.local.resource())))
     }
 
     /// An order as people know it: by the path of its workspace, if that is known.
@@ -226,7 +235,7 @@ impl Orders {
         (selected == Selection::Out).then(out)
     }
 
-    fn progress(&self, key: &SourceKey, source: &Arc<Object>) -> OrderProgress {
+    pub(super) fn progress(&self, key: &SourceKey, source: &Arc<Object>) -> OrderProgress {
         let (value, rules) = (source.value(), self.rules.borrow().clone());
         let metadata = &value["metadata"];
         let annotations = metadata["annotations"].as_object();
@@ -247,6 +256,7 @@ impl Orders {
             changed: copy.and_then(|copy| differing(&rules, &value, &copy.value())).unwrap_or_default(),
             copy: copy.map(|copy| summary(copy, &copy.value())),
             related: related.collect(),
+            paused: self.paused.words(key),
             stopped: self.stopped(key, &value, &rules),
         }
     }

@@ -81,6 +81,12 @@ impl ReadError {
         matches!(self, Self::Rules { source: RelatedError::TooMany { flag, .. }, .. } if *flag == CACHED_BYTES)
     }
 
+    /// The kind for which the consumer has not accepted a claim, if that is why.
+    pub fn unclaimed(&self) -> Option<String> {
+        let Self::Forbidden(forbidden) = self else { return None };
+        (forbidden.side.role == Role::Consumer).then(|| claimed(&forbidden.gvr))
+    }
+
     /// The same without the provider's servers, accounts and rights: what a consumer can do something about, or that nothing can be done.
     pub fn for_consumer(&self) -> String {
         let provider_side =
@@ -118,12 +124,16 @@ pub(in crate::agent::objects) struct Forbidden {
 pub(super) fn way_out(side: Side, gvr: &Gvr) -> String {
     let Gvr { group, resource, .. } = gvr;
     match side.role {
-        Role::Consumer if group.is_empty() => format!("the consumer's APIBinding must accept the claim for {resource}"),
-        Role::Consumer => format!("the consumer's APIBinding must accept the claim for {resource}.{group}"),
+        Role::Consumer => format!("the consumer's APIBinding must accept the claim for {}", claimed(gvr)),
         Role::Provider => format!(
             "grant the agent a ClusterRole with {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [get, list, watch, create, update, patch, delete]}}"
         ),
     }
+}
+
+/// How a claim names a kind.
+fn claimed(Gvr { group, resource, .. }: &Gvr) -> String {
+    if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") }
 }
 
 /// A server does not have a resource.

@@ -11,7 +11,7 @@ fn published(conditions: &Value) -> PublishedResource {
     serde_json::from_value(object).unwrap()
 }
 
-const FINE: ObjectsReport = ObjectsReport { failing: None, orders: 2, failures: 0 };
+const FINE: ObjectsReport = ObjectsReport { failing: None, orders: 2, failures: 0, paused: None, drift: None };
 const ALL: KeptStatus = KeptStatus { conditions: true, counts: true, serving: true };
 const NONE: KeptStatus = KeptStatus { conditions: false, counts: false, serving: false };
 
@@ -19,6 +19,8 @@ fn good() -> Report<'static> {
     Report {
         schema_name: Some("v1.as.x"),
         held: None,
+        mapping: MappingChoice::default(),
+        ignored: None,
         failure: None,
         problem: None,
         exported: Some(Ok(())),
@@ -152,7 +154,10 @@ fn conditions_are_in_the_same_order_whichever_is_known_first() {
         let first = patch(&published(&json!([])), &first, ALL, "now").unwrap();
         let withdrawal = Some(Withdrawing::Announced("then".to_owned()));
         let rewound = Some("kcp went back");
-        let all = Report { rivalry: Some("both"), held: Some("v2"), withdrawal, rewound, ..good() };
+        let mapping = MappingChoice { held: Some("steps".to_owned()), ..MappingChoice::default() };
+        let objects = ObjectsReport { drift: Some(Drift::None), ..FINE };
+        let objects = Some(&objects);
+        let all = Report { rivalry: Some("both"), held: Some("v2"), mapping, withdrawal, rewound, objects, ..good() };
         let then = patch(&published(&first["status"]["conditions"]), &all, ALL, "now").unwrap();
         let then = then["status"]["conditions"].as_array().unwrap();
         assert_eq!(then.iter().map(|it| it["type"].as_str().unwrap()).collect::<Vec<_>>(), ORDER);
@@ -179,7 +184,13 @@ fn two_agents_say_the_same_and_the_one_that_stays_out_says_nothing_else() {
 
 #[test]
 fn objects_are_counted_where_they_are_known_and_the_crd_keeps_it() {
-    let failing = ObjectsReport { failing: Some("1 object cannot".to_owned()), orders: 212, failures: 1 };
+    let failing = ObjectsReport {
+        failing: Some("1 object cannot".to_owned()),
+        orders: 212,
+        failures: 1,
+        paused: None,
+        drift: None,
+    };
     let told = |report: &Report<'_>, kept| patch(&published(&json!([])), report, kept, "now").unwrap();
     let report = Report { objects: Some(&failing), ..good() };
     assert_eq!(told(&report, ALL)["status"]["objects"], "211/212");
@@ -268,4 +279,27 @@ fn agents_of_two_exports_name_each_other_and_one_of_them_writes_the_rest() {
     assert_eq!(told(&settled, false, ALL).unwrap(), json!({ "status": { "objects": "7/7" } }));
     // A CRD that does not keep it is not written to again and again.
     assert_eq!(told(&settled, true, KeptStatus { serving: false, ..ALL }), None);
+}
+
+#[test]
+fn drift_and_pauses_are_told_without_being_failures() {
+    let told = |objects: &ObjectsReport, before: &Value| {
+        let report = Report { objects: Some(objects), ..good() };
+        let patched = patch(&published(before), &report, ALL, "now").unwrap();
+        let conditions = patched["status"]["conditions"].as_array().unwrap().clone();
+        let of = |kind: &str| conditions.iter().find(|it| it["type"] == kind).cloned().unwrap_or_default();
+        [of("ObjectsSynced"), of("DriftFree")]
+            .map(|it| (it["status"].clone(), it["reason"].clone(), it["message"].clone()))
+    };
+    let words = |status: &str, reason: &str, message: &str| (json!(status), json!(reason), json!(message));
+    let paused = ObjectsReport { paused: Some("1 object is paused".to_owned()), ..FINE };
+    let [synced, drift] = told(&paused, &json!([]));
+    assert_eq!(synced, words("True", "NoneFails", "No object fails. 1 object is paused."));
+    assert_eq!(drift.0, Value::Null, "nobody asked for it");
+    let drifted = ObjectsReport { drift: Some(Drift::Some("1 copy was changed".to_owned())), ..FINE };
+    assert_eq!(told(&drifted, &json!([]))[1], words("False", "Drifted", "1 copy was changed."));
+    let none = ObjectsReport { drift: Some(Drift::None), ..FINE };
+    assert_eq!(told(&none, &json!([]))[1].1, json!("NoDrift"));
+    let before = json!([{ "type": "DriftFree", "status": "False", "reason": "Drifted", "message": "m" }]);
+    assert_eq!(told(&FINE, &before)[1].1, json!("Ignored"), "what was said is taken back");
 }

@@ -1,6 +1,7 @@
 //! What the status of an order says in the agent's name.
 
 use super::*;
+use crate::api::WAITS_FOR;
 use crate::decide::report::{Unplaced, UnplacedReason, told, unplaced};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -46,14 +47,14 @@ fn available_is_said_once_everything_that_is_required_is_there() {
     let rules = database();
     let mut model = Model { objects: json!({"door": null}), ..Model::with_source(json!({})) };
     model.settle(&rules);
-    let placed =
-        json!([{"type": "Placed", "status": "True", "reason": "Placed", "message": "", "lastTransitionTime": NOW}]);
-    assert_eq!(*status(&model), json!({"status": "Provisioning", "conditions": placed}));
+    let placed = |message: &str| json!([{"type": "Placed", "status": "True", "reason": "Placed", "message": message, "lastTransitionTime": NOW}]);
+    let waits = placed("waits for the related object \"creds\" (secrets), which the provider has not made yet");
+    assert_eq!(*status(&model), json!({"status": "Provisioning", "conditions": waits}));
     model.copy.as_mut().unwrap()["status"] = json!({"ready": true});
     model.settle(&rules);
     assert_eq!(
         *status(&model),
-        json!({"ready": true, "status": "Provisioning", "conditions": placed}),
+        json!({"ready": true, "status": "Provisioning", "conditions": waits}),
         "there is no Secret"
     );
     model.origin = Some(original());
@@ -67,11 +68,41 @@ fn available_is_said_once_everything_that_is_required_is_there() {
     model.objects = door("1");
     model.settle(&rules);
     assert_eq!(model.destination.as_ref().unwrap()["data"], json!({"port": "1"}));
-    let wanted = json!({"ready": true, "status": "Available", "conditions": placed, "relatedResources": listed()});
+    let wanted = json!({"ready": true, "status": "Available", "conditions": placed(""), "relatedResources": listed()});
     assert_eq!(*status(&model), wanted);
     model.objects = door("2");
     model.settle(&rules);
     assert_eq!(model.destination.as_ref().unwrap()["data"], json!({"port": "2"}));
+}
+
+#[test]
+fn an_order_of_which_the_operator_has_not_reported_anything_says_so() {
+    let rules = rules(json!({"report": {}}));
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules);
+    let message = status(&model)["conditions"][0]["message"].as_str().unwrap();
+    assert_eq!(message, "waits for the provider, whose operator has not reported anything yet");
+    model.copy.as_mut().unwrap()["status"] = json!({"ready": true});
+    model.settle(&rules);
+    assert_eq!(status(&model)["conditions"][0]["message"], "");
+}
+
+#[test]
+fn annotations_say_what_an_order_waits_for_until_it_is_there() {
+    let secret = json!([{"identifier": "creds", "required": true, "origin": "service", "kind": "Secret", "cleanup": true,
+        "object": {"template": {"template": "creds"}}}]);
+    let rules = rules(json!({"related": secret, "feedback": "Annotations"}));
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules);
+    let waits = |model: &Model| model.source.as_ref().unwrap()["metadata"]["annotations"][WAITS_FOR].clone();
+    assert_eq!(waits(&model), "the related object \"creds\" (secrets), which the provider has not made yet");
+    model.unknown = HashSet::from([0]);
+    model.settle(&rules);
+    assert!(waits(&model).is_string(), "what is not known takes nothing back");
+    model.unknown.clear();
+    model.origin = Some(original());
+    model.settle(&rules);
+    assert_eq!(waits(&model), Value::Null);
 }
 
 #[test]

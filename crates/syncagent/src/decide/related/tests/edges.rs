@@ -185,6 +185,7 @@ fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
         ended: false,
         former: &NOBODY,
         now: "2026-01-01T00:00:00Z",
+        managed: None,
     };
     let plan = decide(&rules, seen).unwrap();
     assert!(plan.is_settled(), "{plan:?}");

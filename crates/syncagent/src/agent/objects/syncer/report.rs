@@ -11,15 +11,15 @@ use futures::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::act::Executor;
-use super::context::{CONTROLLER, ObjectsReport, Troubles};
-use super::copies;
-use super::deletion::losses::Losses;
-use super::error::{HELD, ReconcileError};
-use super::feedback::failing::{Failure, Station};
-use super::shared::Shared;
-use super::source::source_key;
 use crate::agent::metrics::{Outcome, reason};
+use crate::agent::objects::act::Executor;
+use crate::agent::objects::context::{CONTROLLER, Drift, ObjectsReport, Troubles};
+use crate::agent::objects::copies;
+use crate::agent::objects::deletion::losses::Losses;
+use crate::agent::objects::error::{HELD, ReconcileError};
+use crate::agent::objects::feedback::failing::{Failure, Station};
+use crate::agent::objects::shared::Shared;
+use crate::agent::objects::source::source_key;
 use crate::agent::retry::wait_until;
 use crate::rules::metadata::SourceKey;
 
@@ -186,7 +186,8 @@ fn report_on(shared: &Shared) -> ObjectsReport {
     let keys = shared.failing.keys();
     let homeless = keys.iter().filter(|key| copies::of(&shared.copies, key, &resource).is_empty()).count();
     let failing = troubles(shared, &shared.losses.lock());
-    ObjectsReport { failing, orders: placed + homeless, failures: keys.len() }
+    let (orders, failures) = (placed + homeless, keys.len());
+    ObjectsReport { failing, orders, failures, paused: paused(shared), drift: drift(shared) }
 }
 
 fn troubles(shared: &Shared, losses: &Losses) -> Option<String> {
@@ -198,6 +199,19 @@ fn troubles(shared: &Shared, losses: &Losses) -> Option<String> {
         (!left.is_empty()).then(|| format!("{} orders left something behind: {}", losses.count(), left.join("; ")));
     let said: Vec<String> = [held(shared.failing.count(HELD)), failing, left].into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join(". "))
+}
+
+/// How many orders are paused, and the first of them. They are no failures, so they are told apart from those.
+fn paused(shared: &Shared) -> Option<String> {
+    let (count, (key, words)) = (shared.paused.len(), shared.paused.first()?);
+    let objects = if count == 1 { "object is" } else { "objects are" };
+    Some(format!("{count} {objects} paused, the first is {}: {words}", shared.shown(&key)))
+}
+
+/// What others have changed of copies, if somebody wants to know.
+fn drift(shared: &Shared) -> Option<Drift> {
+    let summary = || shared.drifted.summary(|key| shared.shown(key));
+    shared.rules().watches_drift().then(|| summary().map_or(Drift::None, Drift::Some))
 }
 
 /// How many orders are held because they have gone back in time, and what shows and frees them.

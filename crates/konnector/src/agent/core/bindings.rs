@@ -1,0 +1,198 @@
+//! Bindings: CRDs, what is synced, and what they say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carrick_bind_api::core::names::{CLEANUP_FINALIZER, CONNECTION_ANNOTATION, DELETION_POLICY_ANNOTATION, ORPHAN};
+use carrick_bind_api::core::{ConflictPolicy, Connection, schema};
+use carrick_bind_api::jiff::Timestamp;
+use carrick_sync::ApiKind;
+use serde_json::Value;
+
+use super::any_binding::AnyBinding;
+use super::hub::{Cover, Wanted, WantedApi};
+use super::session::{ConnectionSession, ConnectionState};
+use crate::agent::contract::bundles::written;
+use crate::agent::contract::pace::PassResult;
+use crate::agent::resources;
+use crate::agent::writer::Writer;
+use crate::decide::core::binding::{self, ApiFacts};
+use crate::decide::core::connection::Progress;
+use crate::decide::core::crd::{self, CrdWrite};
+use crate::decide::core::objects::Coverage;
+
+impl ConnectionSession {
+    /// Looks at all bindings of this Connection.
+    pub async fn follow_bindings(
+        &mut self,
+        connection: &Connection,
+        state: &ConnectionState,
+        now: Timestamp,
+    ) -> PassResult {
+        let bindings = self.local.bindings_of(&self.name);
+        let local = match self.local_crds(&bindings).await {
+            Ok(local) => local,
+            Err(error) => {
+                tracing::warn!(connection = self.name, error, "CRDs here could not be read, trying again.");
+                return PassResult::failure();
+            }
+        };
+        let mut outcome = PassResult::default();
+        let mut wanted = Wanted::new();
+        // What no binding covers any more is watched, so that deletions go on.
+        for crd in local.values().filter(|crd| crd::is_ours(crd, &self.name)) {
+            add(&mut wanted, crd, None);
+        }
+        let mut bound = Vec::new();
+        for found in &bindings {
+            if found.metadata().is_deleting() {
+                self.let_go(found, state, &local, &mut wanted);
+            } else if !found.metadata().has_finalizer(CLEANUP_FINALIZER) {
+                let mut new = found.clone();
+                new.metadata_mut().add_finalizer(CLEANUP_FINALIZER);
+                outcome.add(written(new.write_metadata(&self.local.context.writer).await, "binding", &found.key()));
+            } else {
+                let facts = self.install(found, connection, state, &local, &mut wanted).await;
+                outcome.failed |= facts.iter().any(|api| api.refused.is_some());
+                bound.push((found, facts));
+            }
+        }
+        if let Some(hub) = self.hub() {
+            hub.want(wanted);
+        }
+        for (found, facts) in bound {
+            outcome.add(self.say(found, facts, state, now).await);
+        }
+        for found in bindings.iter().filter(|found| found.metadata().is_deleting()) {
+            outcome.add(self.unbind(found, connection, &local, state, now).await);
+        }
+        outcome
+    }
+
+    /// The CRDs here that matter: those that bindings list, and those that were installed for this Connection.
+    async fn local_crds(&self, bindings: &[AnyBinding]) -> Result<BTreeMap<String, Value>, String> {
+        let local = &self.local.context.local;
+        let listed = bindings.iter().flat_map(|binding| &binding.spec().apis).map(|api| api.name.clone());
+        let all = local.crd_metadata();
+        let ours = all.iter().filter(|crd| crd["metadata"]["annotations"][CONNECTION_ANNOTATION] == self.name.as_str());
+        let ours = ours.map(|crd| schema::name(crd).to_owned());
+        let mut names: Vec<String> = listed.chain(ours).collect();
+        names.sort_unstable();
+        names.dedup();
+        local.crds(names).await
+    }
+
+    /// Installs the CRDs of a binding, and notes what is synced for it.
+    async fn install(
+        &self,
+        found: &AnyBinding,
+        connection: &Connection,
+        state: &ConnectionState,
+        local: &BTreeMap<String, Value>,
+        wanted: &mut Wanted,
+    ) -> Vec<ApiFacts> {
+        let adopt = found.spec().conflict_policy == ConflictPolicy::Adopt;
+        let cover = || Cover { namespace: found.namespace().map(str::to_owned), coverage: Coverage::Keep { adopt } };
+        let mut facts = Vec::new();
+        for name in binding::names(&found.spec().apis) {
+            let exported = state.exports.iter().find(|api| api.name == name);
+            let cluster_scoped =
+                exported.is_some_and(|api| binding::is_cluster_scoped_in_namespace(found.namespace(), api));
+            let offered = state.offered.get(name).filter(|_| exported.is_some() && !cluster_scoped);
+            let plan = offered.map(|crd| crd::decide(crd, local.get(name), &self.name, &connection.spec.schema));
+            let write =
+                plan.as_ref().and_then(|plan| plan.write.as_ref()).filter(|_| state.progress == Progress::Ready);
+            let refused = write_crd(&self.local.context.writer, write).await;
+            let usable = match &plan {
+                Some(plan) => plan.usable.as_ref().filter(|_| refused.is_none()),
+                // What the provider does not say now it has said before.
+                None => local.get(name).filter(|crd| !state.is_complete && crd::is_ours(crd, &self.name)),
+            };
+            if let Some(crd) = usable {
+                add(wanted, crd, Some(cover()));
+            }
+            facts.push(ApiFacts { name: name.to_owned(), crd: plan, refused, cluster_scoped, conflicts: 0 });
+        }
+        facts
+    }
+
+    /// Notes what becomes of the objects of a binding that is being deleted.
+    fn let_go(
+        &self,
+        found: &AnyBinding,
+        state: &ConnectionState,
+        local: &BTreeMap<String, Value>,
+        wanted: &mut Wanted,
+    ) {
+        let coverage = if keeps_copies(found) { Coverage::Release } else { Coverage::Drain };
+        for name in binding::names(&found.spec().apis) {
+            let Some(there) = local.get(name) else { continue };
+            // Somebody else's is read as it was pulled.
+            let pulled = state.offered.get(name).and_then(|crd| schema::pull(crd, &self.name).ok());
+            let pulled = pulled.filter(|pulled| schema::serves(there, &pulled.crd)).map(|pulled| pulled.crd);
+            let crd = if crd::is_ours(there, &self.name) { Some(there) } else { pulled.as_ref() };
+            if let Some(crd) = crd {
+                let namespace = found.namespace().map(str::to_owned);
+                add(wanted, crd, Some(Cover { namespace, coverage }));
+            }
+        }
+    }
+
+    /// Writes what a binding has come to.
+    async fn say(
+        &self,
+        found: &AnyBinding,
+        mut facts: Vec<ApiFacts>,
+        state: &ConnectionState,
+        now: Timestamp,
+    ) -> PassResult {
+        let writer = &self.local.context.writer;
+        match &state.progress {
+            Progress::Ready => {}
+            Progress::Forbidden(_) => return found.report(writer, &[binding::forbidden()], None, now).await,
+            _ => return found.report(writer, &[binding::waiting(&self.name, true)], None, now).await,
+        }
+        if let Some(hub) = self.hub() {
+            for api in &mut facts {
+                api.conflicts = hub.conflicts(&api.name, found.namespace());
+            }
+        }
+        found.report(writer, &binding::findings(&facts), Some(binding::bound_apis(&facts)), now).await
+    }
+}
+
+/// Whether the copies of a binding stay when it goes.
+pub(super) fn keeps_copies(found: &AnyBinding) -> bool {
+    found.metadata().annotation(DELETION_POLICY_ANNOTATION) == Some(ORPHAN)
+}
+
+/// Adds an API, and what a binding wants of its objects.
+fn add(wanted: &mut Wanted, crd: &Value, cover: Option<Cover>) {
+    let Some(version) = schema::synced_version(crd) else { return };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let spec = &crd["spec"];
+    let kind = ApiKind {
+        group: text(&spec["group"]),
+        version: text(&version["name"]),
+        kind: text(&spec["names"]["kind"]),
+        plural: text(&spec["names"]["plural"]),
+        namespaced: spec["scope"] == "Namespaced",
+    };
+    let has_status = version["subresources"]["status"].is_object();
+    let new = || Arc::new(WantedApi { kind: Arc::new(kind), has_status, covers: Vec::new() });
+    let api = wanted.entry(schema::name(crd).to_owned()).or_insert_with(new);
+    Arc::make_mut(api).covers.extend(cover);
+}
+
+/// Writes a CRD: what the server said against it, if it did.
+pub(super) async fn write_crd(writer: &Writer, write: Option<&CrdWrite>) -> Option<String> {
+    let result = match write? {
+        CrdWrite::Create(crd) => writer.create(&resources::crds(), crd).await.map(drop),
+        CrdWrite::Replace(crd) => writer.replace(&resources::crds(), crd).await,
+    };
+    match result {
+        // The newer one is on its way.
+        Err(error) if !error.is_conflict() => Some(format!("a CustomResourceDefinition could not be written: {error}")),
+        _ => None,
+    }
+}

@@ -1,0 +1,382 @@
+//! The objects of all APIs of one Connection: what is wanted, what watches have reported, what is to be done.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_bind_api::core::names::CONFLICT_ANNOTATION;
+use carrick_bind_api::mapping::ObjectKey;
+use carrick_client::{Client, Object};
+use carrick_execute::Namespaces;
+use carrick_multicluster::{ClusterName, HasCluster, Priority, Queue, QueueConfig, Reason};
+use carrick_sync::holders::has_finalizer;
+use carrick_sync::{ApiKind, Role};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{follow, sync};
+use crate::agent::metrics::Metrics;
+use crate::agent::notifier::Notifier;
+use crate::agent::objects::consumers::Keys;
+use crate::agent::objects::outcome::Problem;
+use crate::agent::objects::store::Store;
+use crate::decide::core::objects::{Coverage, WORDS};
+use crate::decide::objects::Noted;
+
+/// The longest pause before something that failed is tried again.
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// How many writes in a row an object may need. Finalizer and copy, status and a little more.
+const MOST_ROUNDS: u32 = 8;
+/// How many objects are worked on at once.
+const WORKERS: usize = 32;
+
+/// What is wanted, by name of the API.
+pub(super) type Wanted = BTreeMap<String, Arc<WantedApi>>;
+
+/// What is wanted of the objects of one API.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WantedApi {
+    pub kind: Arc<ApiKind>,
+    pub has_status: bool,
+    /// Bindings that list it, those for the whole cluster first; what none covers is watched, so that deletions go on.
+    pub covers: Vec<Cover>,
+}
+
+/// What one binding wants of the objects of an API.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cover {
+    /// The namespace that it is for; none for all.
+    pub namespace: Option<String>,
+    pub coverage: Coverage,
+}
+
+impl WantedApi {
+    /// What is wanted of objects in a namespace: whoever keeps them comes before whoever lets them go.
+    pub fn coverage(&self, namespace: Option<&str>) -> Coverage {
+        let mut all =
+            self.covers.iter().filter(|cover| cover.namespace.is_none() || cover.namespace.as_deref() == namespace);
+        let first = all.clone().next().map_or(Coverage::Nothing, |cover| cover.coverage);
+        all.find(|cover| matches!(cover.coverage, Coverage::Keep { .. })).map_or(first, |cover| cover.coverage)
+    }
+
+    /// The namespaces that are watched: all at once if a binding for the whole cluster needs them, or none at all.
+    fn namespaces(&self) -> BTreeSet<Option<String>> {
+        if self.covers.is_empty() || self.covers.iter().any(|cover| cover.namespace.is_none()) {
+            return BTreeSet::from([None]);
+        }
+        self.covers.iter().map(|cover| cover.namespace.clone()).collect()
+    }
+}
+
+/// One object of one API.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WorkKey {
+    pub lane: ClusterName,
+    pub object: ObjectKey,
+}
+
+impl HasCluster for WorkKey {
+    fn cluster(&self) -> &ClusterName {
+        &self.lane
+    }
+}
+
+impl std::fmt::Display for WorkKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.lane, self.object)
+    }
+}
+
+/// Which watch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WatchId {
+    pub role: Role,
+    pub kind: Arc<ApiKind>,
+    pub namespace: Option<String>,
+}
+
+impl std::fmt::Display for WatchId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let side = if self.role == Role::Consumer { "consumer" } else { "provider" };
+        write!(f, "{} of the {side}", self.kind.resource())?;
+        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, " in namespace {namespace}"))
+    }
+}
+
+/// One watch and what it has reported.
+pub(super) struct Watched {
+    pub id: WatchId,
+    pub store: Store,
+    pub stop: CancellationToken,
+}
+
+/// The objects of all APIs of one Connection.
+pub(super) struct Hub {
+    pub consumer: Client,
+    pub provider: Client,
+    /// Who the consumer is.
+    pub cluster_uid: String,
+    pub metrics: Arc<Metrics>,
+    pub queue: Queue<WorkKey>,
+    pub made: Namespaces,
+    /// Namespaces of the provider that are known to exist.
+    pub namespaces: Mutex<HashSet<String>>,
+    /// Rings whenever bindings may have something new to say.
+    notifier: Notifier,
+    wanted: RwLock<Arc<Wanted>>,
+    watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
+    started: Mutex<Vec<Arc<Watched>>>,
+    relayout: Notify,
+    notes: Mutex<HashMap<WorkKey, Noted>>,
+    problems: Mutex<BTreeMap<WorkKey, Problem>>,
+    rounds: Mutex<HashMap<WorkKey, u32>>,
+}
+
+impl Hub {
+    pub fn new(
+        consumer: Client,
+        provider: Client,
+        cluster_uid: String,
+        metrics: Arc<Metrics>,
+        notifier: Notifier,
+    ) -> Self {
+        let config = QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() };
+        Self {
+            consumer,
+            provider,
+            cluster_uid,
+            metrics,
+            queue: Queue::new(config),
+            made: Namespaces::default(),
+            namespaces: Mutex::default(),
+            notifier,
+            wanted: RwLock::default(),
+            watched: RwLock::default(),
+            started: Mutex::default(),
+            relayout: Notify::new(),
+            notes: Mutex::default(),
+            problems: Mutex::default(),
+            rounds: Mutex::default(),
+        }
+    }
+
+    /// Works until told to stop. Whoever drops this future ends all tasks with it.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut tasks = JoinSet::new();
+        for _ in 0..WORKERS {
+            tasks.spawn(sync::work(Arc::clone(&self)));
+        }
+        loop {
+            for watched in std::mem::take(&mut *self.started.lock()) {
+                tasks.spawn(follow::follow(Arc::clone(&self), watched));
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.relayout.notified() => {}
+            }
+            // Watches that have ended.
+            while tasks.try_join_next().is_some() {}
+        }
+        self.queue.close();
+        self.watched.read().values().for_each(|watched| watched.stop.cancel());
+        tasks.shutdown().await;
+    }
+
+    /// What is wanted.
+    pub fn wanted(&self) -> Arc<Wanted> {
+        Arc::clone(&self.wanted.read())
+    }
+
+    /// Follows what is wanted from now on.
+    pub fn want(&self, wanted: Wanted) {
+        let before = self.wanted();
+        if *before == wanted {
+            return;
+        }
+        self.watch(&wanted);
+        let wanted = Arc::new(wanted);
+        *self.wanted.write() = Arc::clone(&wanted);
+        let lives = |key: &WorkKey| wanted.contains_key(&*key.lane);
+        self.notes.lock().retain(|key, _| lives(key));
+        self.rounds.lock().retain(|key, _| lives(key));
+        self.problems.lock().retain(|key, _| lives(key));
+        for (name, api) in wanted.iter().filter(|(name, api)| before.get(*name) != Some(*api)) {
+            self.look_at(name, api);
+        }
+        self.relayout.notify_one();
+        self.notifier.notify();
+    }
+
+    /// Ends watches that nobody needs any more, and begins those that are needed.
+    fn watch(&self, wanted: &Wanted) {
+        let needed: HashSet<WatchId> = wanted.values().flat_map(|api| ids(api)).collect();
+        let mut watched = self.watched.write();
+        watched.retain(|id, watched| {
+            let stays = needed.contains(id);
+            if !stays {
+                watched.stop.cancel();
+            }
+            stays
+        });
+        for id in needed {
+            watched.entry(id.clone()).or_insert_with(|| {
+                let new = Arc::new(Watched { id, store: Store::new(Keys::Plain), stop: CancellationToken::new() });
+                self.started.lock().push(Arc::clone(&new));
+                new
+            });
+        }
+    }
+
+    /// The watch of an API that covers a namespace.
+    pub fn watched(&self, role: Role, api: &WantedApi, namespace: Option<&str>) -> Option<Arc<Watched>> {
+        let id = |namespace: Option<&str>| WatchId {
+            role,
+            kind: Arc::clone(&api.kind),
+            namespace: namespace.map(str::to_owned),
+        };
+        let watched = self.watched.read();
+        watched.get(&id(None)).or_else(|| watched.get(&id(namespace))).cloned()
+    }
+
+    fn watches(&self, role: Role, api: &WantedApi) -> Vec<Arc<Watched>> {
+        let watched = self.watched.read();
+        ids(api).filter(|id| id.role == role).filter_map(|id| watched.get(&id).cloned()).collect()
+    }
+
+    /// Looks at all objects of an API that the consumer has: what only the provider has is none of ours.
+    pub fn look_at(&self, name: &str, api: &WantedApi) {
+        let Ok(lane) = ClusterName::new(name) else { return };
+        for watched in self.watches(Role::Consumer, api) {
+            for object in watched.store.keys() {
+                let key = WorkKey { lane: lane.clone(), object };
+                self.queue.add_with(key, Priority::Low, Reason::Listed);
+            }
+        }
+    }
+
+    /// A watch has reported objects: those with these keys have come, changed or gone.
+    pub fn reported(&self, watched: &Watched, keys: &[ObjectKey]) {
+        let wanted = self.wanted();
+        for (name, _) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind) {
+            let Ok(lane) = ClusterName::new(name.as_str()) else { continue };
+            for object in keys {
+                self.queue.add(WorkKey { lane: lane.clone(), object: object.clone() });
+            }
+        }
+        if watched.id.role == Role::Consumer {
+            self.notifier.notify();
+        }
+    }
+
+    /// A watch has reported all there is, or that there is nothing: what needs it was not decided before.
+    pub fn reported_all(&self, watched: &Watched) {
+        let wanted = self.wanted();
+        for (name, api) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind) {
+            self.look_at(name, api);
+        }
+        self.notifier.notify();
+    }
+
+    /// Bindings may have something new to say.
+    pub fn notify(&self) {
+        self.notifier.notify();
+    }
+
+    /// How many objects of an API are not synced because the provider has others of their names.
+    pub fn conflicts(&self, api: &str, namespace: Option<&str>) -> usize {
+        let Some(api) = self.wanted().get(api).cloned() else { return 0 };
+        let is_marked = |object: &Object| object.annotation(CONFLICT_ANNOTATION).is_some();
+        let watches = self.watches(Role::Consumer, &api);
+        let objects = watches.iter().flat_map(|watched| watched.store.objects());
+        objects.filter(|object| is_in(object, namespace) && is_marked(object)).count()
+    }
+
+    /// What still holds objects of an API that nobody keeps in a scope; none if they are all let go.
+    pub fn held(&self, name: &str, namespace: Option<&str>) -> Option<String> {
+        let Some(api) = self.wanted().get(name).cloned() else { return Some(format!("{name} is not watched yet")) };
+        let mut held = Vec::new();
+        for watched in self.watches(Role::Consumer, &api) {
+            // Without the CRD there are no objects.
+            let outage = watched.store.outage();
+            if outage.as_ref().is_some_and(|outage| outage.not_served) {
+                continue;
+            }
+            if !watched.store.is_synced() {
+                let why = outage.map_or_else(|| "not listed yet".to_owned(), |outage| outage.words);
+                return Some(format!("{}: {why}", watched.id));
+            }
+            held.extend(watched.store.objects().into_iter().filter(|object| {
+                let kept = matches!(api.coverage(namespace_of(object)), Coverage::Keep { .. });
+                is_in(object, namespace) && !kept && has_finalizer(&WORDS, &object.value())
+            }));
+        }
+        if held.is_empty() {
+            return None;
+        }
+        let lane = ClusterName::new(name).ok()?;
+        let problems = self.problems.lock();
+        let own = problems.iter().find(|(key, _)| key.lane == lane).map(|(_, problem)| format!(" ({})", problem.words));
+        Some(format!(
+            "{} object(s) of {name} wait for their copies to be deleted{}",
+            held.len(),
+            own.unwrap_or_default()
+        ))
+    }
+
+    /// What is remembered about an object.
+    pub fn noted(&self, key: &WorkKey) -> Noted {
+        self.notes.lock().get(key).cloned().unwrap_or_default()
+    }
+
+    /// Remembers something about an object; most are as they should be and take no room.
+    pub fn note(&self, key: &WorkKey, noted: Noted) {
+        let mut notes = self.notes.lock();
+        if noted == Noted::default() {
+            notes.remove(key);
+        } else {
+            notes.insert(key.clone(), noted);
+        }
+    }
+
+    /// What is wrong with an object, or nothing.
+    pub fn set_problem(&self, key: &WorkKey, problem: Option<Problem>) {
+        let mut problems = self.problems.lock();
+        let changed = match problem {
+            Some(problem) => problems.insert(key.clone(), problem.clone()) != Some(problem),
+            None => problems.remove(key).is_some(),
+        };
+        drop(problems);
+        if changed {
+            self.notifier.notify();
+        }
+    }
+
+    /// Something was done for an object: whether that should have come to rest by now.
+    pub fn another_round(&self, key: &WorkKey) -> bool {
+        let mut rounds = self.rounds.lock();
+        let count = rounds.entry(key.clone()).or_default();
+        *count = count.saturating_add(1);
+        *count > MOST_ROUNDS
+    }
+
+    /// An object has come to rest.
+    pub fn at_rest(&self, key: &WorkKey) {
+        self.rounds.lock().remove(key);
+    }
+}
+
+fn ids(api: &WantedApi) -> impl Iterator<Item = WatchId> {
+    let kind = Arc::clone(&api.kind);
+    let id = move |(namespace, role)| WatchId { role, kind: Arc::clone(&kind), namespace };
+    api.namespaces().into_iter().flat_map(|it| [(it.clone(), Role::Consumer), (it, Role::Provider)]).map(id)
+}
+
+fn namespace_of(object: &Object) -> Option<&str> {
+    (!object.namespace.is_empty()).then_some(&*object.namespace)
+}
+
+fn is_in(object: &Object, namespace: Option<&str>) -> bool {
+    namespace.is_none_or(|namespace| &*object.namespace == namespace)
+}

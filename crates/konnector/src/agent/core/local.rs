@@ -1,0 +1,123 @@
+//! What there is of v2 on the consumer's cluster.
+
+use std::sync::Arc;
+
+use carrick_bind_api::core::{BINDING, Binding, CLUSTER_BINDING, CONNECTION, ClusterBinding, Connection};
+use carrick_bind_api::kinds::Kind;
+use carrick_bind_api::names::KONNECTOR_NAMESPACE;
+use carrick_bind_api::v1alpha2::SecretKeyReference;
+use carrick_client::watch::WatchOptions;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use super::any_binding::AnyBinding;
+use super::identity::{self, IdentityProblem};
+use crate::agent::cache::Cache;
+use crate::agent::config::CoreConfig;
+use crate::agent::context::Context;
+use crate::agent::notifier::Notifier;
+use crate::agent::resources;
+use crate::agent::secrets::Secrets;
+
+/// The namespace that upstream's documents put Secrets into.
+const KBIND_NAMESPACE: &str = "kbind";
+
+/// What there is of v2 on the consumer's cluster.
+pub(super) struct CoreLocal {
+    pub context: Arc<Context>,
+    config: CoreConfig,
+    /// Rings whenever something of v2, or a CRD, changes.
+    pub notifier: Notifier,
+    connections: Arc<Cache>,
+    cluster_bindings: Arc<Cache>,
+    bindings: Arc<Cache>,
+    pub secrets: Secrets,
+    uid: OnceCell<String>,
+}
+
+impl CoreLocal {
+    /// Begins to watch.
+    pub fn start(context: Arc<Context>, config: CoreConfig, stop: &CancellationToken) -> Arc<Self> {
+        // The same as for 0.8: CRDs that change concern both.
+        let notifier = context.local.notifier.clone();
+        let client = context.local.client.clone();
+        let follow = |what: &str, kind: Kind| {
+            let cache = Cache::new(what, &notifier);
+            let options = WatchOptions::default();
+            tokio::spawn(Arc::clone(&cache).follow(client.clone(), resources::of(kind), options, stop.clone()));
+            cache
+        };
+        Arc::new(Self {
+            connections: follow("Connections", CONNECTION),
+            cluster_bindings: follow("ClusterBindings", CLUSTER_BINDING),
+            bindings: follow("Bindings", BINDING),
+            secrets: Secrets::new(client.clone(), &notifier, stop),
+            uid: OnceCell::new(),
+            config,
+            notifier,
+            context,
+        })
+    }
+
+    /// Whether everything was read once; before that nobody knows what is wanted.
+    pub fn has_synced(&self) -> bool {
+        [&self.connections, &self.cluster_bindings, &self.bindings].iter().all(|cache| cache.has_synced())
+            && self.context.local.has_synced()
+    }
+
+    /// All Connections.
+    pub fn connections(&self) -> Vec<Connection> {
+        self.connections.all()
+    }
+
+    /// A Connection.
+    pub fn connection(&self, name: &str) -> Option<Connection> {
+        self.connections().into_iter().find(|connection| connection.metadata.name == name)
+    }
+
+    /// All bindings, those for the whole cluster first.
+    pub fn all_bindings(&self) -> Vec<AnyBinding> {
+        let cluster = self.cluster_bindings.all::<ClusterBinding>().into_iter().map(AnyBinding::Cluster);
+        cluster.chain(self.bindings.all::<Binding>().into_iter().map(AnyBinding::Namespaced)).collect()
+    }
+
+    /// The bindings of a Connection.
+    pub fn bindings_of(&self, connection: &str) -> Vec<AnyBinding> {
+        let mut all = self.all_bindings();
+        all.retain(|binding| binding.spec().connection_ref.name == connection);
+        all
+    }
+
+    /// Why bindings are not all known now.
+    pub fn unknown_bindings(&self) -> Option<String> {
+        self.cluster_bindings.unknown().or_else(|| self.bindings.unknown())
+    }
+
+    /// Watches the Secrets that Connections name, and no others.
+    pub fn watch_secrets(&self, connections: &[Connection]) {
+        let named: Vec<SecretKeyReference> = connections.iter().map(Connection::secret).collect();
+        let allowed: Vec<_> = named.into_iter().filter(|at| self.refused_namespace(at).is_none()).collect();
+        self.secrets.watch(&allowed);
+    }
+
+    /// Why a Secret is not used: it is where whoever may create Connections should not reach.
+    pub fn refused_namespace(&self, at: &SecretKeyReference) -> Option<String> {
+        let own = self.context.namespace.as_deref();
+        let allowed = [KONNECTOR_NAMESPACE, KBIND_NAMESPACE].into_iter().chain(own);
+        if self.config.secrets_anywhere || allowed.into_iter().any(|namespace| namespace == at.namespace) {
+            return None;
+        }
+        Some(format!(
+            "kubeconfig secret {}/{} is outside the konnector's namespaces; move it to {}, or start the konnector with --secrets-anywhere",
+            at.namespace,
+            at.name,
+            own.unwrap_or(KBIND_NAMESPACE)
+        ))
+    }
+
+    /// Who this cluster is.
+    pub async fn uid(&self) -> Result<&str, IdentityProblem> {
+        let client = &self.context.local.client;
+        self.uid.get_or_try_init(|| identity::read(client)).await.map(String::as_str)
+    }
+}

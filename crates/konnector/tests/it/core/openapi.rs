@@ -1,0 +1,76 @@
+//! A provider without labelled CRDs: what its discovery shows is the offer.
+
+use carrick_plane::faults::{Effect, Match, Rule};
+use serde_json::{Value, json};
+
+use super::world::{TEAM, WIDGETS, World, cluster_bindings, connections, crd, has, widget_crd, widgets};
+use crate::clusters::{BINDER, crd_kind};
+
+fn unlabelled(mut crd: Value) -> Value {
+    crd["metadata"]["labels"] = json!({});
+    crd
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discovery_and_openapi_documents_are_an_offer_of_which_only_what_is_bound_is_installed() {
+    let mut world = World::without_konnector().await;
+    world.install().await;
+    for offered in [
+        widget_crd(),
+        crd("gadgets", "Gadget", "example.io", "Cluster"),
+        crd("things", "Thing", "apis.kcp.io", "Cluster"),
+    ] {
+        world.offer(&unlabelled(offered)).await;
+    }
+    world.start_konnector();
+    world.store("west", BINDER).await;
+    // Nothing has the label, so Auto finds OpenAPI.
+    world.connect("west", json!({"schema": {"source": "Auto"}})).await;
+    world.bind("west", "west", json!({})).await;
+    let connection = world.is_ready(&connections(), "west").await;
+    assert_eq!(connection["status"]["activeSchemaSource"], "OpenAPI");
+    let names: Vec<&str> =
+        connection["status"]["exportedAPIs"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+    assert!(names.contains(&WIDGETS) && names.contains(&"gadgets.example.io"), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains(".k8s.io") || *name == "deployments.apps"), "{names:?}");
+    world.is_ready(&cluster_bindings(), "west").await;
+    let pulled = world.consumer.get(&crd_kind(), None, WIDGETS).await.unwrap();
+    assert_eq!(pulled["metadata"]["labels"]["core.kbind.io/managed"], "true");
+    world.order("a", 3).await;
+    let phase = json!({"status": {"phase": "Up"}});
+    world.provider.client.merge_patch_status(&widgets(), Some(TEAM), "a", &phase).await.unwrap();
+    world.source_is("a", |it| it["status"]["phase"] == "Up").await;
+    assert!(world.consumer.get(&crd_kind(), None, "gadgets.example.io").await.is_none(), "nobody has bound it");
+    // A label later does not turn the offer round.
+    world.offer(&crd("gadgets", "Gadget", "example.io", "Cluster")).await;
+    world.probe("b").await;
+    let connection = world.consumer.get(&connections(), None, "west").await.unwrap();
+    assert_eq!(connection["status"]["activeSchemaSource"], "OpenAPI");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_does_not_answer_takes_nothing_along() {
+    let mut world = World::without_konnector().await;
+    world.install().await;
+    world.offer(&unlabelled(widget_crd())).await;
+    world.offer(&unlabelled(crd("planets", "Planet", "space.io", "Cluster"))).await;
+    world.start_konnector();
+    world.store("west", BINDER).await;
+    world.connect("west", json!({"autoBind": true, "schema": {"source": "OpenAPI"}})).await;
+    let binding = world.is_ready(&cluster_bindings(), "west").await;
+    assert_eq!(binding["spec"]["apis"], json!([{"name": "planets.space.io"}, {"name": WIDGETS}]));
+    world.probe("a").await;
+    // A new session reads everything anew, and one group fails.
+    let faults = world.provider.plane().faults();
+    faults.add(Rule::new(Match::any().user(BINDER).path("/apis/space.io"), Effect::refuse(503)));
+    world.stop_konnector().await;
+    world.start_konnector();
+    world.probe("b").await;
+    let connection = world.is_ready(&connections(), "west").await;
+    assert_eq!(connection["status"]["exportedAPIs"].as_array().unwrap().len(), 2, "{connection}");
+    let binding = world.consumer.get(&cluster_bindings(), None, "west").await.unwrap();
+    assert_eq!(binding["spec"]["apis"].as_array().unwrap().len(), 2);
+    assert!(binding["metadata"]["annotations"].get("core.kbind.io/gone-since").is_none(), "{binding}");
+    assert!(world.consumer.get(&crd_kind(), None, "planets.space.io").await.is_some());
+    assert!(has(&connection, "Ready", "True", "AsExpected"));
+}

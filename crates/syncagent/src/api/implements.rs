@@ -1,0 +1,48 @@
+//! Implements: an API that somebody else has defined, published for a kind of the service cluster.
+
+use serde_json::json;
+
+use super::conversion::{ConversionStep, PublishedVersion};
+use super::schema::described;
+
+described! {
+    /// An API that somebody else has defined, and how orders of it become objects of spec.resource. It takes the place of spec.projection and
+    /// spec.conversion.
+    pub struct Implements {
+        /// The resource that consumers order, as PLURAL.GROUP.
+        @required
+        pub resource: String = json!({ "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$" }),
+        /// Its kind.
+        @required
+        pub kind: String = json!({ "minLength": 1 }),
+        /// Its singular. Absent means the kind in lower case.
+        pub singular: String,
+        /// Its short names.
+        pub short_names: Vec<String>,
+        /// Its categories.
+        pub categories: Vec<String>,
+        /// Whether orders are in namespaces. Absent means Namespaced.
+        pub scope: String = json!({ "enum": ["Cluster", "Namespaced"] }),
+        /// Its versions as their owner has written them, with schemas; kcp gets these and no others. A status subresource is always there.
+        @required
+        pub versions: Vec<PublishedVersion> = json!({
+            "minItems": 1, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        }),
+        /// What makes the copy, in order, beginning with an empty spec. self is the copy so far, other the order, copy the name and the namespace of
+        /// the copy. A move takes the value from the order.
+        pub spec: Vec<ConversionStep>,
+        /// What makes the status of the order, in order, beginning with an empty one. self is the order so far, other the copy. A move takes the value
+        /// from the copy.
+        pub status: Vec<ConversionStep>,
+    }
+
+    /// The steps of spec.implements that orders are placed by.
+    pub struct MappingInForce {
+        /// The resource that they are for.
+        pub resource: String,
+        /// Their digest.
+        pub digest: String,
+        /// The steps themselves, as JSON.
+        pub steps: String,
+    }
+}

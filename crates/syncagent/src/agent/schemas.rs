@@ -259,7 +259,8 @@ impl Schemas {
             return self.write_status(case, &status::Report::of_refused(case.rivalry.as_deref())).await;
         }
         let withdrawal = case.withdrawing();
-        let offered = case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr) && !case.pr.is_withdrawn());
+        let is_leaving = case.is_leaving();
+        let offered = case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr) && !is_leaving);
         let published = match offered {
             Some(entry) => match self.publish(entry).await {
                 Ok(()) => self.choose(case, entry).await.map(Some),
@@ -283,8 +284,9 @@ impl Schemas {
             schema_name: match published.as_ref().ok().and_then(Option::as_ref) {
                 Some(choice) => Some(choice.name.as_str()),
                 // What was published stays so.
-                None => Some(case.pr.status.resource_schema_name.as_str())
-                    .filter(|name| case.pr.is_withdrawn() && !name.is_empty()),
+                None => {
+                    Some(case.pr.status.resource_schema_name.as_str()).filter(|name| is_leaving && !name.is_empty())
+                }
             },
             held: published.as_ref().ok().and_then(Option::as_ref).and_then(|choice| choice.held.as_deref()),
             mapping,
@@ -497,6 +499,17 @@ impl Case {
             Withdrawal::Done if self.listed => Withdrawing::Releasing,
             Withdrawal::Done => Withdrawing::Gone,
         })
+    }
+
+    /// Whether it is withdrawn, or its date has come: nobody needs another schema then, not even the one that warns of the withdrawal.
+    fn is_leaving(&self) -> bool {
+        match Withdrawal::of(&self.pr) {
+            Withdrawal::Done => true,
+            Withdrawal::Announced(at) => {
+                at <= jiff::Timestamp::now() && !self.pr.status.resource_schema_name.is_empty()
+            }
+            Withdrawal::None | Withdrawal::Unclear(_) => false,
+        }
     }
 
     fn is_pending(&self) -> bool {

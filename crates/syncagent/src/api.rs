@@ -4,6 +4,7 @@ mod conversion;
 mod crd;
 mod drift;
 mod implements;
+mod import;
 mod limits;
 mod mutation;
 mod published_resource;
@@ -17,6 +18,7 @@ pub use conversion::{Conversion, ConversionRule, ConversionStep, ConversionWebho
 pub use crd::crd;
 pub use drift::{Drift, DriftField};
 pub use implements::{Implements, MappingInForce};
+pub use import::Import;
 pub use limits::{AdmissionRule, Limits};
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
 pub use published_resource::{
@@ -119,7 +121,8 @@ pub const ADOPTION: &str = "syncagent.kcp.io/adoption";
 pub const ACQUIRED: &str = "syncagent.kcp.io/acquired";
 /// Annotation on copies, set by the provider: what becomes of them when their order goes. `Keep` takes the link off and leaves the object.
 pub const ON_DELETE: &str = "syncagent.kcp.io/on-delete";
-/// Annotation on consumers' objects that were created for an object that was there before: when.
+/// Annotation on consumers' objects that were created for an object that was there before, and on objects that a PublishedResource has imported by
+/// itself: when.
 pub const IMPORTED: &str = "syncagent.kcp.io/imported";
 /// Label that marks state Secrets.
 pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";

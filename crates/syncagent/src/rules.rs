@@ -19,6 +19,7 @@ pub mod fields;
 pub mod gate;
 pub mod hints;
 pub mod implements;
+pub mod import;
 pub mod keeper;
 pub mod metadata;
 pub mod mutation;
@@ -59,6 +60,7 @@ use drift::{DriftError, DriftRules};
 use exposure::Authorship;
 use implements::force::Steps;
 use implements::{ImplementsError, Mapping};
+use import::{ImportError, ImportRules};
 use metadata::is_deleting;
 use mutation::{Mutation, MutationError};
 use naming::{Naming, NamingError};
@@ -108,6 +110,9 @@ pub enum RuleError {
     /// What is said about drift is not valid.
     #[error(transparent)]
     Drift(#[from] DriftError),
+    /// What is said about imports is not valid.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// An admission rule is not valid.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
@@ -208,6 +213,8 @@ pub struct Rules {
     pub pause: PausedBy,
     /// What happens to fields of copies that somebody else changes.
     pub drift: DriftRules,
+    /// Objects that get their orders from the agent.
+    pub import: Option<ImportRules>,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
     /// Name of the schema of the kind in kcp; empty if it does not matter.
@@ -293,6 +300,7 @@ impl Rules {
             after_restore: AfterRestore::parse(&pr.spec.after_restore).unwrap_or_default(),
             pause: PausedBy::parse(&pr.spec.pause).unwrap_or_default(),
             drift: DriftRules::compile("spec.drift", pr.spec.drift.as_ref())?,
+            import: ImportRules::compile(pr)?,
             apply: false,
             schema: String::new(),
             rolled_back: false,
@@ -337,6 +345,11 @@ impl Rules {
     /// Whether anybody wants to know what others change of copies.
     pub fn watches_drift(&self) -> bool {
         !self.drift.is_off() || self.related.iter().any(|related| !related.drift.is_off())
+    }
+
+    /// Which objects of the service cluster get their orders from the agent, if any.
+    pub fn imports(&self) -> Option<&str> {
+        self.import.as_ref().filter(|_| self.duty == Duty::Sync).map(|import| import.selector.as_str())
     }
 
     /// Whether namespaces in kcp must be read to know which objects are selected.
@@ -385,6 +398,7 @@ impl Rules {
             bare.spec.reads = Vec::new();
             bare.spec.report = None;
             bare.spec.drift = None;
+            bare.spec.import = None;
             // Versions stay: they say in which one objects are read.
             Self::build(&bare, crd, agent_name, Journey::default())
         })?;

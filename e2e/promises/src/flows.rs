@@ -1,6 +1,7 @@
 //! The flows: every kind of rule that a PublishedResource can have is in one of them.
 
 mod content;
+mod rest;
 mod shared;
 
 use carrick_client::Resource;
@@ -14,6 +15,7 @@ use super::flow::{Flow, Step, step};
 use super::state::State;
 
 pub use content::{closed, large};
+pub use rest::{drift_reported, drift_reverted, paused};
 pub use shared::{both_ways, razed, upheavals};
 
 /// What is planted in Secrets, and must never be seen elsewhere.
@@ -35,6 +37,10 @@ pub fn all() -> Vec<Flow> {
         held(),
         closed(),
         razed(),
+        drift_reported(),
+        drift_reverted(),
+        paused(),
+        drift_reverted().applied("drift_reverted_applied"),
         plain().applied("plain_applied"),
         secret_up().applied("secret_up_applied"),
         map_down().applied("map_down_applied"),

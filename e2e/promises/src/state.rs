@@ -347,7 +347,7 @@ impl Eyes {
             *value = serde_json::from_str(&self.alias(&text)).unwrap_or(Value::String(text));
             // Which object a copy is of, and how often it was written, differs from run to run.
             unless_made(value);
-            without(if is_copy_note(key) { &["uid", "source", "write"] } else { &["uid"] }, value);
+            without(passing_note(key), value);
         }
         // If the agent died right after it made a copy, nothing is noted of that until the next write.
         data.retain(|key, value| !is_copy_note(key) || !value["how"].is_null());
@@ -357,6 +357,15 @@ impl Eyes {
 /// Whether a key of a state Secret is that of what is noted of a copy.
 fn is_copy_note(key: &str) -> bool {
     key.rsplit('.').next() == Some("copy")
+}
+
+/// What is noted under a key and differs from run to run: times, and which write of which object it is about.
+fn passing_note(key: &str) -> &'static [&'static str] {
+    match key.rsplit('.').next() {
+        Some("copy") => &["uid", "source", "write"],
+        Some("seen") => &["uid", "reverts"],
+        _ => &["uid"],
+    }
 }
 
 /// Of a copy that was made just before the agent died nobody has noted how the agent came to it, and then it counts as made.

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use carrick_client::ListOptions;
 use carrick_e2e_stage::agent::config;
 use carrick_e2e_stage::kinds;
-use carrick_e2e_stage::stage::{NAMESPACE, Snapshot, Stage, Workspace, changes, shown};
+use carrick_e2e_stage::stage::{NAMESPACE, Snapshot, Stage, Workspace, changes, condition, shown};
 use carrick_e2e_stage::world::World;
 use carrick_syncagent::agent::import::{Action, ImportOutcome, ImportedObject, Imports, Request, Selected, import};
 use carrick_syncagent::api;
@@ -401,5 +401,108 @@ pub(super) async fn the_objects_of_twenty_tenants_are_imported_at_once(world: Ar
         stage.copy_is("edits flow", team, &name, |copy| copy["spec"]["size"] == 7).await?;
         stage.source_is("the status came back", team, &name, |it| it["status"]["url"].is_string()).await?;
     }
+    agent.stop().await
+}
+
+/// What a PublishedResource says about the imports that this provider wants.
+fn policy(stage: &Stage, on_delete: &str) -> Value {
+    let org = stage.provider.path.rsplit_once(':').map_or("root", |(org, _)| org);
+    json!({ "import": {
+        "selector": { "matchLabels": { "import": "yes" } }, "to": format!("{org}:{{{{ .Object.metadata.labels.tenant }}}}"),
+        "onDelete": on_delete, "without": ["import", "tenant", "tool.example.com/*"],
+    }})
+}
+
+async fn relabel(stage: &Stage, name: &str, labels: Value) -> anyhow::Result<()> {
+    let patch = json!({ "metadata": { "labels": labels } });
+    stage.service.merge_patch(&stage.buckets(), Some(&own(stage)), name, &patch).await?;
+    Ok(())
+}
+
+/// Waits until the PublishedResource says this about its imports.
+async fn imports_are(stage: &Stage, status: &str, words: &str) -> anyhow::Result<()> {
+    let name = stage.published_name("Bucket");
+    let said = |it: &Value| {
+        let condition = condition(it, "ObjectsImported");
+        condition["status"] == status && condition["message"].as_str().is_some_and(|text| text.contains(words))
+    };
+    let at = (&stage.service, &kinds::published_resources(), None, &*name);
+    stage.object(&format!("ObjectsImported is {status}: {words}"), at, said).await?;
+    Ok(())
+}
+
+pub(super) async fn a_published_resource_imports_what_its_provider_labels_once_and_nothing_that_a_consumer_labels(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = set(world, json!({})).await?;
+    let agent = stage.start_agent()?;
+    let team = &stage.team_a;
+    let tenant = team.path.rsplit(':').next().unwrap_or_default().to_owned();
+    at_work(&stage, team).await?;
+    let labelled = json!({ "import": "yes", "tenant": tenant, "app": "x" });
+    let before = existing(&stage, "db", labelled.clone()).await?;
+
+    // Off by default: a label alone does nothing.
+    at_work(&stage, team).await?;
+    ensure!(stage.source(team, "db").await?.is_none(), "nobody has asked for an import");
+    let patch = json!({ "spec": policy(&stage, "Keep") });
+    let name = stage.published_name("Bucket");
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &patch).await?;
+    let order =
+        stage.source_is("the order is created", team, "db", |order| order["status"]["url"] == "https://db").await?;
+    ensure!(
+        order["spec"] == before["spec"] && order["metadata"]["labels"] == json!({ "app": "x" }),
+        "{}",
+        shown(&order)
+    );
+    imports_are(&stage, "True", "have their orders").await?;
+    stage.at_rest().await?;
+    let after = object(&stage, "db").await?;
+    ensure!(content(&after) == content(&before), "{} became {}", shown(&before), shown(&after));
+
+    // A restart writes nothing.
+    let rest = stage.at_rest().await?;
+    agent.stop().await?;
+    let agent = stage.start_agent()?;
+    at_work(&stage, &stage.team_b).await?;
+    let mut changed = differences(&rest, &stage.at_rest().await?);
+    changed.retain(|line| line.contains("/db"));
+    ensure!(changed.is_empty(), "a restart changed {changed:?}");
+
+    // One that is labelled later, and one that cannot be imported until its label is right.
+    existing(&stage, "late", json!({})).await?;
+    existing(&stage, "lost", json!({ "import": "yes", "tenant": "nobody" })).await?;
+    relabel(&stage, "late", labelled.clone()).await?;
+    stage.source_is("it follows", team, "late", |order| order["status"]["url"] == "https://late").await?;
+    imports_are(&stage, "False", "1 object is not imported, the first is").await?;
+    relabel(&stage, "lost", json!({ "tenant": tenant })).await?;
+    stage.source_is("it is tried again", team, "lost", |order| order["status"]["url"].is_string()).await?;
+    imports_are(&stage, "True", "have their orders").await?;
+
+    // What its consumer deletes does not come back, also after a restart.
+    stage.cancel(team, "late").await?;
+    stage.gone("the order ends", (&team.client, &stage.buckets(), Some(NAMESPACE), "late")).await?;
+    agent.stop().await?;
+    let agent = stage.start_agent()?;
+    at_work(&stage, &stage.team_b).await?;
+    ensure!(stage.source(team, "late").await?.is_none(), "a deleted order has come back");
+    ensure!(object(&stage, "late").await?["metadata"]["annotations"][api::ON_DELETE] == "Keep");
+
+    // Labels that a consumer writes reach her copy, and import nothing, whatever becomes of it.
+    stage.order(team, "own", json!({ "size": 1 })).await?;
+    let patch = json!({ "metadata": { "labels": { "import": "yes", "tenant": "team-b" } } });
+    team.client.merge_patch(&stage.buckets(), Some(NAMESPACE), "own", &patch).await?;
+    let copy =
+        stage.copy_is("the labels arrive", team, "own", |it| it["metadata"]["labels"]["import"] == "yes").await?;
+    let (namespace, name) = carrick_e2e_stage::stage::place(&copy);
+    let keep = json!({ "metadata": { "annotations": { api::ON_DELETE: "Keep" } } });
+    stage.service.merge_patch(&stage.buckets(), Some(namespace), name, &keep).await?;
+    stage.at_rest().await?;
+    stage.cancel(team, "own").await?;
+    stage.gone("the order ends", (&team.client, &stage.buckets(), Some(NAMESPACE), "own")).await?;
+    imports_are(&stage, "False", "was the copy of an order").await?;
+    let left = json!({ "metadata": { "annotations": { api::ON_DELETE: null } } });
+    stage.service.merge_patch(&stage.buckets(), Some(namespace), name, &left).await?;
+    imports_are(&stage, "False", "whose consumer may have written its labels").await?;
     agent.stop().await
 }

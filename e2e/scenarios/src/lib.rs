@@ -156,7 +156,8 @@ pub fn all() -> Vec<Scenario> {
             a_linked_object_without_an_order_is_left_alone_until_the_import_goes_on_or_is_taken_back
             an_import_is_taken_back_and_the_object_stays
             what_belongs_to_somebody_or_fits_nowhere_is_not_imported
-            the_objects_of_twenty_tenants_are_imported_at_once;
+            the_objects_of_twenty_tenants_are_imported_at_once
+            a_published_resource_imports_what_its_provider_labels_once_and_nothing_that_a_consumer_labels;
         withdrawals:
             a_kind_leaves_on_its_date_and_takes_nothing_with_it
             a_date_that_comes_while_no_agent_runs_is_kept_later;

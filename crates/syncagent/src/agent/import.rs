@@ -58,9 +58,9 @@ pub struct Request {
 
 impl Request {
     /// The namespace of orders if none is given.
-    pub const NAMESPACE: &'static str = "default";
+    pub const NAMESPACE: &'static str = crate::rules::import::NAMESPACE;
     /// The name of orders if none is given: that of the object.
-    pub const NAME: &'static str = "{{ .Object.metadata.name }}";
+    pub const NAME: &'static str = crate::rules::import::NAME;
 
     /// All objects of a PublishedResource, into one workspace, under their own names.
     pub fn new(published_resource: &str, to: &str) -> Self {

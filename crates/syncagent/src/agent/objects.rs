@@ -44,6 +44,7 @@ use crate::rules::access::Budget;
 pub(crate) use context::{CONTROLLER, Context, Drift, ObjectsReport, Released, Troubles};
 pub(crate) use feedback::progress::{AllOrders, Orders, Wanted};
 pub(crate) use fleet::consumers::Consumers;
+pub(crate) use import::ImportsReport;
 pub(crate) use manager::run;
 
 /// How few and how many objects are worked on at once.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::schema::{Described, described};
 use super::{
-    AdmissionRule, Conversion, Drift, Implements, Limits, MappingInForce, Mutation, ReadResource, RelatedResource,
-    Report, WITHDRAW_AT,
+    AdmissionRule, Conversion, Drift, Implements, Import, Limits, MappingInForce, Mutation, ReadResource,
+    RelatedResource, Report, WITHDRAW_AT,
 };
 
 /// A provider's request to publish one kind of the service cluster in kcp.
@@ -82,6 +82,8 @@ described! {
         pub pause: String = json!({ "enum": ["ProviderOnly", "Both"] }),
         /// What happens to fields of copies that somebody else changes. Absent means that they stay until the order changes the same fields.
         pub drift: Option<Drift>,
+        /// Objects of the service cluster that get orders from the agent, because their provider has labelled them. Absent means none.
+        pub import: Option<Import>,
         /// Whether a changed CRD reaches consumers at once. Always (the default) exports every new schema; Compatible exports those under which
         /// every object stays valid and as it is, and holds back all others; Manual holds back all. What is held back is told by the
         /// condition SchemaHeld, and exported when the annotation syncagent.kcp.io/approved-schema names it.

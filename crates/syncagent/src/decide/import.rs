@@ -15,10 +15,13 @@
 
 mod link;
 mod order;
+mod policy;
 mod proof;
 mod undo;
 
-pub use link::{ImportStanding, OnDelete, link_patch, standing, unlink_patch};
+pub use crate::rules::import::OnDelete;
+pub use link::{ImportStanding, link_patch, standing, unlink_patch};
 pub use order::{OrderError, order};
+pub use policy::{ImportPolicy, policy};
 pub use proof::{FieldChange, Proof, ProofError, prove};
 pub use undo::{Undo, undo};

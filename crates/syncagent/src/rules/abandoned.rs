@@ -119,6 +119,7 @@ impl Abandoned {
             after_restore: AfterRestore::default(),
             pause: PausedBy::default(),
             drift: DriftRules::default(),
+            import: None,
             apply: false,
             schema: String::new(),
             rolled_back: false,

@@ -10,6 +10,7 @@
 //! Only servers and wires are modelled. What an agent does about what it sees is decided by the functions that run in production. Each model has to
 //! find the defects that are planted for it: an explorer that finds nothing may be blind.
 
+mod drift;
 mod models;
 mod order;
 mod planted;

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::feedback::progress::AllOrders;
 use super::fleet::consumers::Consumers;
+use super::import::ImportsReport;
 use crate::agent::events::Recorder;
 use crate::agent::health::Health;
 use crate::agent::metrics::Metrics;
@@ -35,6 +36,8 @@ pub(crate) struct ObjectsReport {
     pub paused: Option<String>,
     /// What others have changed of copies, in words; nothing if nobody asks for that.
     pub drift: Option<Drift>,
+    /// What became of the objects that get their orders from the agent; nothing if there are none, or that is not known yet.
+    pub imports: Option<ImportsReport>,
 }
 
 /// What others have changed of copies.

@@ -2,6 +2,8 @@
 
 mod act;
 mod plan;
+pub(super) mod policy;
+mod report;
 mod select;
 mod taking_back;
 
@@ -19,9 +21,11 @@ use super::related::kinds;
 use super::shared::Shared;
 use crate::agent::catalog::Catalog;
 use crate::agent::import::{Action, ImportOutcome, ImportedObject, Request};
+use crate::rules::import::OrderPlaces;
 use crate::rules::metadata::SourceKey;
 use crate::rules::{Duty, Rules};
-use plan::Patterns;
+pub(super) use report::ImportedObjects;
+pub(crate) use report::ImportsReport;
 
 /// How many objects are worked on at once.
 const AT_ONCE: usize = 16;
@@ -34,7 +38,9 @@ struct Importer<'a> {
     rules: Arc<Rules>,
     request: &'a Request,
     action: Action,
-    patterns: Patterns,
+    places: OrderPlaces,
+    /// Whether a PublishedResource has asked for it, and nobody waits.
+    by_policy: bool,
     local: Resource,
     remote: Resource,
 }
@@ -74,7 +80,9 @@ impl<'a> Importer<'a> {
     fn new(shared: &'a Shared, request: &'a Request, action: Action) -> Result<Self, String> {
         let rules = shared.rules();
         let (local, remote) = (kinds::resource(&rules.local), kinds::resource(&rules.remote));
-        Ok(Self { shared, rules, request, action, patterns: Patterns::compile(request)?, local, remote })
+        let places = OrderPlaces::compile(OrderPlaces::FLAGS, [&request.to, &request.namespace, &request.name]);
+        let places = places.map_err(|error| error.to_string())?;
+        Ok(Self { shared, rules, request, action, places, by_policy: false, local, remote })
     }
 
     /// All objects that are meant, with what became of them.
@@ -97,7 +105,7 @@ impl<'a> Importer<'a> {
 
     /// Objects that would have the order of another one. An import that is taken back knows its orders by their links.
     fn repeated(&self, found: &[Value]) -> HashMap<usize, String> {
-        if self.action.is_undo() { HashMap::new() } else { self.patterns.repeated(found) }
+        if self.action.is_undo() { HashMap::new() } else { plan::repeated(&self.places, found) }
     }
 
     async fn one(&self, object: Value, first: Option<&String>) -> Option<ImportedObject> {

@@ -22,6 +22,7 @@ use super::feedback::paused::PausedOrders;
 use super::feedback::races::Races;
 use super::feedback::refusals::ReportedReasons;
 use super::fleet::Fleets;
+use super::import::ImportedObjects;
 use super::quota::room::{LargeOrders, RoomQueue};
 use super::quota::throttled::Throttled;
 use super::quota::waiting::PlacedOrders;
@@ -94,6 +95,8 @@ pub(super) struct Shared {
     pub paused: Arc<PausedOrders>,
     /// Objects whose copies others have changed.
     pub drifted: Arc<DriftedOrders>,
+    /// Objects that get their orders from the agent.
+    pub imports: ImportedObjects,
     /// What consumers were warned of that will not end by itself soon.
     pub warned: Arc<Mutex<HashMap<SourceKey, Warned>>>,
     /// Asks for another report on all orders.
@@ -141,6 +144,7 @@ impl Shared {
             failing: Arc::default(),
             paused: Arc::default(),
             drifted: Arc::default(),
+            imports: ImportedObjects::default(),
             warned: Arc::default(),
             count_again: Notify::new(),
             rules: watch::Sender::new(rules),

@@ -30,7 +30,7 @@ use super::related::kinds::resource;
 use super::shared::{Shared, Stores};
 use super::source::{request, source_key};
 use super::states::States;
-use super::{copies, reconcile};
+use super::{copies, import, reconcile};
 use crate::agent::health::Part;
 use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
@@ -132,6 +132,9 @@ impl Syncer {
         if let Some(spaces) = spaces {
             tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", KCP_SIDE)));
         }
+        if let (Executor::Send, Some(selector)) = (executor, shared.rules().imports()) {
+            tasks.spawn(import::policy::follow(shared.clone(), selector.to_owned(), stop.clone()));
+        }
         let (name, sources, placed) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
         let orders = Orders {
             sources: sources.clone(),
@@ -171,6 +174,7 @@ impl Syncer {
             && old.local == rules.local
             && old.remote == rules.remote
             && old.filters_by_namespace() == rules.filters_by_namespace()
+            && old.imports() == rules.imports()
     }
 
     /// Swaps the rules and requeues every object.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::agent::catalog::{KeptStatus, Problem};
-use crate::agent::objects::{Drift, ObjectsReport};
+use crate::agent::objects::{Drift, ImportsReport, ObjectsReport};
 use crate::api::{MappingInForce, PublishedResource, WITHDRAW_AT};
 use crate::rules::serving::{self, Serving};
 
@@ -19,8 +19,10 @@ const WITHDRAWN: &str = "Withdrawn";
 const SERVERS_IN_TIME: &str = "ServersInTime";
 /// Whether nobody else has changed copies.
 const DRIFT_FREE: &str = "DriftFree";
+/// Whether all objects that `spec.import` selects have their orders.
+const OBJECTS_IMPORTED: &str = "ObjectsImported";
 /// Our conditions, in the order in which they are shown, whichever is known first.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "RulesValid",
     "SchemaPublished",
     "ExportUpdated",
@@ -30,6 +32,7 @@ const ORDER: [&str; 13] = [
     "Syncing",
     "ObjectsSynced",
     DRIFT_FREE,
+    OBJECTS_IMPORTED,
     "RightsGranted",
     "RulesPlausible",
     SERVED_BY_ONE,
@@ -180,6 +183,7 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, kept: KeptStatu
             Some(syncing(report)),
             objects_synced(report),
             drift_free(report, &old),
+            objects_imported(pr, report, &old),
             rights_granted(report),
             rules_plausible(report),
             served_by_one(pr, report, &old),
@@ -372,6 +376,23 @@ fn drift_free(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
         Some(Drift::None) => (true, "NoDrift", "Nobody else has changed fields of copies.".to_owned()),
         None if old.iter().any(|condition| condition["type"] == kind) => {
             (true, "Ignored", "Changes by others are ignored, as spec.drift says.".to_owned())
+        }
+        None => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
+}
+
+/// Only worth a condition where the PublishedResource imports objects, or did.
+fn objects_imported(pr: &PublishedResource, report: &Report<'_>, old: &[Value]) -> Option<Condition> {
+    let kind = OBJECTS_IMPORTED;
+    let objects = report.objects.filter(|_| syncing(report).holds)?;
+    let (holds, reason, message) = match &objects.imports {
+        Some(ImportsReport::Refused(refused)) => (false, "NotImported", format!("{refused}.")),
+        Some(ImportsReport::Done) => {
+            (true, "Imported", "All objects that spec.import selects have their orders, or had them.".to_owned())
+        }
+        None if pr.spec.import.is_none() && old.iter().any(|condition| condition["type"] == kind) => {
+            (true, "Off", "No objects are imported.".to_owned())
         }
         None => return None,
     };

@@ -4,17 +4,8 @@ use serde_json::{Value, json};
 
 use crate::api::{AGENT_NAME, ON_DELETE, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::Rules;
+use crate::rules::import::OnDelete;
 use crate::rules::metadata::{SourceKey, WORDS, annotation, is_deleting, label, link_to_object, source_of};
-
-/// What becomes of an imported object when its order goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnDelete {
-    /// It stays, without its link.
-    #[default]
-    Keep,
-    /// It is deleted, as the agent's own copies are.
-    Delete,
-}
 
 /// Whose an object is.
 #[derive(Debug, Clone, PartialEq, Eq)]

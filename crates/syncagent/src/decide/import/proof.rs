@@ -4,11 +4,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::link::{OnDelete, link_patch};
+use super::link::link_patch;
 use crate::decide::compare::changes;
 use crate::decide::error::DecideError;
 use crate::decide::state::PrimaryState;
 use crate::decide::{Copies, NOBODY, PrimaryView, Step, decide};
+use crate::rules::import::OnDelete;
 use crate::rules::metadata::{SERVICE_SIDE, SourceKey};
 use crate::rules::{Rules, Selection};
 

@@ -6,6 +6,7 @@ use carrick_syncagent::rules::Rules;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::{Value, json};
 
+use super::drift::{Chances, DriftDefect, DriftWorld};
 use super::order::{Act, Faults, OrderWorld};
 use super::planted::Planted;
 use super::{Counterexample, Explored, explore};
@@ -126,4 +127,46 @@ fn a_related_copy_that_is_needed_again_stays() {
     let faults = Faults { late: 1, lost: 0, restarts: 0, secrets: 0 };
     let defects = [Planted::UnguardedPatch, Planted::DeletedByUid];
     Model { rules: with_secret, script, faults }.keeps_its_promises(&defects);
+}
+
+/// Explores drift under a policy as it is, and with each of the defects that it has to find.
+fn drift_keeps_its_promises(policy: &str, apply: bool, chances: Chances, defects: &[DriftDefect]) {
+    let world = |defect: DriftDefect| {
+        let rules = rules(&json!({ "drift": { "policy": policy } }), apply);
+        DriftWorld::new(rules, policy == "Revert", chances, defect)
+    };
+    let begun = Instant::now();
+    match explore(world(DriftDefect::Nothing)) {
+        Ok(explored) => println!("{explored:?} in {:.1} s", begun.elapsed().as_secs_f32()),
+        Err(found) => panic!("{}:\n  {}", found.wrong, found.story.join("\n  ")),
+    }
+    for defect in defects {
+        let Err(found) = explore(world(*defect)) else { panic!("{defect:?} is not found") };
+        println!("{defect:?} is found: {}, in {} moves", found.wrong, found.story.len());
+    }
+}
+
+#[test]
+fn drift_is_set_back_never_against_what_the_server_stores_and_never_for_ever() {
+    let chances = Chances { edits: 4, changes: 1, pauses: 0, restarts: 1, secrets: 0, windows: 1 };
+    let defects = [DriftDefect::AgainstWhatWasSent, DriftDefect::Uncounted, DriftDefect::CountedAfterwards];
+    for apply in [false, true] {
+        drift_keeps_its_promises("Revert", apply, chances, &defects);
+    }
+}
+
+#[test]
+fn a_copy_that_rests_is_not_set_back() {
+    let chances = Chances { edits: 2, changes: 1, pauses: 2, restarts: 1, secrets: 1, windows: 0 };
+    for apply in [false, true] {
+        drift_keeps_its_promises("Revert", apply, chances, &[DriftDefect::PauseOverlooked]);
+    }
+}
+
+#[test]
+fn drift_that_is_only_reported_is_reported_and_stays() {
+    let chances = Chances { edits: 3, changes: 1, pauses: 1, restarts: 1, secrets: 1, windows: 0 };
+    for apply in [false, true] {
+        drift_keeps_its_promises("Report", apply, chances, &[DriftDefect::AgainstWhatWasSent]);
+    }
 }

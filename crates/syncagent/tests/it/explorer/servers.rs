@@ -78,6 +78,16 @@ impl Servers {
         self.objects.get(&place)
     }
 
+    /// The same as somebody sees it who was given another version of one object.
+    pub fn showing(&self, place: Place, object: Option<Arc<Value>>) -> Self {
+        let mut shown = self.clone();
+        match object {
+            Some(object) => shown.objects.insert(place, object),
+            None => shown.objects.remove(&place),
+        };
+        shown
+    }
+
     /// Creates an object, as a server does.
     pub fn create(&mut self, place: Place, mut object: Value) {
         let number = self.versions.get(&place).copied().unwrap_or_default();

@@ -62,7 +62,8 @@ impl Importer<'_> {
             };
             let done =
                 if report.outcome == ImportOutcome::Already { ImportOutcome::Already } else { ImportOutcome::Imported };
-            (report.outcome, report.reason) = if self.is_taken(&target).await {
+            // Nobody waits for what a policy has imported: the agent takes the order as any other.
+            (report.outcome, report.reason) = if self.by_policy || self.is_taken(&target).await {
                 (done, None)
             } else {
                 let why = "its order is there, and the agent has not taken it: is it running? See carrick doctor";
@@ -79,9 +80,14 @@ impl Importer<'_> {
     /// Links the object, and creates its order. Stopped in between, the object is linked and has no order: the agent leaves it alone, and
     /// whoever repeats the command goes on here.
     async fn carry_out(&self, work: &Work) -> Result<(), Setback> {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         if !work.linked {
             let Target { key, path, .. } = &work.target;
-            let patch = link_patch(&self.rules, &work.object, key, path.as_deref(), self.request.on_delete);
+            let mut patch = link_patch(&self.rules, &work.object, key, path.as_deref(), self.request.on_delete);
+            if self.by_policy {
+                // What its consumer deletes must not come back.
+                patch["metadata"]["annotations"][IMPORTED] = now.as_str().into();
+            }
             let (namespace, name) = place(&work.object);
             let local = self.shared.context.local.writing_as(MANAGER);
             local
@@ -90,7 +96,6 @@ impl Importer<'_> {
                 .map_err(|error| self.setback(&error, "linked"))?;
         }
         let mut order = work.order.clone();
-        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         carrick_sync::object::set(&mut order, "annotations", IMPORTED, &now);
         let client = work.target.cluster.json_client().writing_as(MANAGER);
         let created = client.create(&self.remote, Some(&work.target.key.namespace), &order).await;
@@ -104,7 +109,9 @@ impl Importer<'_> {
         let confidential =
             self.rules.is_confidential(&self.rules.local) || self.rules.is_confidential(&self.rules.remote);
         let why = if confidential { error.reason() } else { error.to_string() };
-        Setback::Failed(format!("it could not be {what}: {why}; repeat the command, or take it back with --undo"))
+        let way_out =
+            if self.by_policy { "it is tried again" } else { "repeat the command, or take it back with --undo" };
+        Setback::Failed(format!("it could not be {what}: {why}; {way_out}"))
     }
 
     /// The object as it is now.

@@ -4,67 +4,28 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use carrick_multicluster::Cluster;
-use carrick_template::Template;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Importer, full_name, order_name, place, report_on};
-use crate::agent::import::{ImportOutcome, ImportedObject, Request};
+use crate::agent::import::{ImportOutcome, ImportedObject};
 use crate::agent::objects::copies;
 use crate::api::IMPORTED;
 use crate::decide::import::{ImportStanding, order, prove, standing};
+use crate::rules::import::OrderPlaces;
 use crate::rules::metadata::{SourceKey, annotation, is_deleting, source_of};
 
-/// Workspace, namespace and name of orders.
-pub(super) struct Patterns {
-    to: Template,
-    namespace: Template,
-    name: Template,
-}
-
-impl Patterns {
-    /// Compiles what was asked for.
-    pub(super) fn compile(request: &Request) -> Result<Self, String> {
-        let compile = |flag: &str, text: &str| {
-            Template::compile_steady(text).map_err(|error| format!("{flag} {text:?} is not a valid template: {error}"))
-        };
-        Ok(Self {
-            to: compile("--to", &request.to)?,
-            namespace: compile("--order-namespace", &request.namespace)?,
-            name: compile("--order-name", &request.name)?,
-        })
-    }
-
-    /// Objects that would have the order of one before them, with the name of that one.
-    pub(super) fn repeated(&self, objects: &[Value]) -> HashMap<usize, String> {
-        let mut known = HashMap::new();
-        let mut repeated = HashMap::new();
-        for (at, object) in objects.iter().enumerate() {
-            let Ok(order) = self.of(object) else { continue };
-            match known.entry(order) {
-                Entry::Occupied(first) => drop(repeated.insert(at, full_name(&objects[*first.get()]))),
-                Entry::Vacant(free) => drop(free.insert(at)),
-            }
+/// Objects that would have the order of one before them, with the name of that one.
+pub(super) fn repeated(places: &OrderPlaces, objects: &[Value]) -> HashMap<usize, String> {
+    let mut known = HashMap::new();
+    let mut repeated = HashMap::new();
+    for (at, object) in objects.iter().enumerate() {
+        let Ok(order) = places.of(object) else { continue };
+        match known.entry(order) {
+            Entry::Occupied(first) => drop(repeated.insert(at, full_name(&objects[*first.get()]))),
+            Entry::Vacant(free) => drop(free.insert(at)),
         }
-        repeated
     }
-
-    /// Workspace, namespace and name for an object.
-    fn of(&self, object: &Value) -> Result<[String; 3], String> {
-        let mut data = Map::new();
-        data.insert("Object".to_owned(), object.clone());
-        let render = |flag: &str, template: &Template| match template.render(&data) {
-            Ok(text) if text.trim().is_empty() || text.contains("<no value>") => {
-                Err(format!("{flag} yields {:?} for it", text.trim()))
-            }
-            Ok(text) => Ok(text.trim().to_owned()),
-            Err(error) => Err(format!("{flag} cannot be rendered for it: {error}")),
-        };
-        Ok([
-            render("--to", &self.to)?,
-            render("--order-namespace", &self.namespace)?,
-            render("--order-name", &self.name)?,
-        ])
-    }
+    repeated
 }
 
 /// Where the order of an object belongs.
@@ -103,7 +64,7 @@ impl Importer<'_> {
     /// What would become of an object. Nothing is written but requests that servers only answer.
     pub(super) async fn plan(&self, object: Value) -> Planned {
         let mut report = report_on(&object);
-        let [to, namespace, name] = match self.patterns.of(&object) {
+        let [to, namespace, name] = match self.places.of(&object) {
             Ok(texts) => texts,
             Err(problem) => return Planned::ends(report, ImportOutcome::Refused, problem),
         };
@@ -128,12 +89,12 @@ impl Importer<'_> {
                 );
             }
             (ImportStanding::Free, Some(_)) => {
-                let why = "there is an order of that name already; choose another one with --order-name";
+                let why = format!("there is an order of that name already; choose another one with {}", self.name());
                 return Planned::ends(report, ImportOutcome::Refused, why);
             }
             (ImportStanding::Free | ImportStanding::Linked, _) if other.is_some() => {
                 let other = other.unwrap_or_default();
-                let why = format!("{other} is linked to that order; choose another name with --order-name");
+                let why = format!("{other} is linked to that order; choose another name with {}", self.name());
                 return Planned::ends(report, ImportOutcome::Refused, why);
             }
             (ImportStanding::Linked, Some(order)) if is_deleting(&order) => {
@@ -169,7 +130,7 @@ impl Importer<'_> {
             Ok(stored) => stored,
             Err(error) => {
                 let error = if self.rules.is_confidential(&self.rules.remote) { error.discreet() } else { error };
-                let why = format!("kcp would not take its order: {error}{}", way_out(&error, &target));
+                let why = format!("kcp would not take its order: {error}{}", self.way_out(&error, &target));
                 return Planned::ends(report, ImportOutcome::Refused, why);
             }
         };
@@ -179,9 +140,18 @@ impl Importer<'_> {
             Err(problem) => return Planned::ends(report, ImportOutcome::Refused, problem.to_string()),
         };
         if !proof.refused.is_empty() {
-            let names: Vec<String> = proof.refused.iter().take(3).map(|it| format!("--accept '{}'", it.path)).collect();
+            let names = proof.refused.iter().take(3);
+            let why = if self.by_policy {
+                let names: Vec<&str> = names.map(|it| it.path.as_str()).collect();
+                format!(
+                    "its order would change {}; change the rules or the object, or use carrick import",
+                    names.join(", ")
+                )
+            } else {
+                let names: Vec<String> = names.map(|it| format!("--accept '{}'", it.path)).collect();
+                format!("its order would change it; if that is meant, say {}", names.join(" "))
+            };
             report.changes = proof.refused;
-            let why = format!("its order would change it; if that is meant, say {}", names.join(" "));
             return Planned::ends(report, ImportOutcome::Refused, why);
         }
         report.changes = proof.accepted;
@@ -225,7 +195,25 @@ impl Importer<'_> {
         let namespaces = carrick_client::Resource::cluster_wide("", "v1", "Namespace", "namespaces");
         let read = target.cluster.json_client().get(&namespaces, None, &target.key.namespace).await;
         let read = read.map_err(|error| format!("namespace {} cannot be read: {error}", target.key.namespace))?;
-        read.ok_or_else(|| no_namespace(target)).map(Some)
+        read.ok_or_else(|| self.no_namespace(target)).map(Some)
+    }
+
+    /// Where the name of orders is said.
+    fn name(&self) -> &'static str {
+        self.places.names()[2]
+    }
+
+    fn no_namespace(&self, target: &Target) -> String {
+        format!(
+            "there is no namespace {} in that workspace; create it there, or choose another one with {}",
+            target.key.namespace,
+            self.places.names()[1]
+        )
+    }
+
+    /// What to do about kcp's answer.
+    fn way_out(&self, error: &carrick_client::Error, target: &Target) -> String {
+        if error.is_not_found() { format!("; {}", self.no_namespace(target)) } else { String::new() }
     }
 
     /// Whether an object has been placed for an order that is there, and was not imported.
@@ -247,51 +235,24 @@ fn shown(cluster: &Cluster) -> String {
     cluster.path().map_or_else(|| cluster.name().to_string(), |path| path.to_string())
 }
 
-fn no_namespace(target: &Target) -> String {
-    format!(
-        "there is no namespace {} in that workspace; create it there, or choose another one with --order-namespace",
-        target.key.namespace
-    )
-}
-
-/// What to do about kcp's answer.
-fn way_out(error: &carrick_client::Error, target: &Target) -> String {
-    if error.is_not_found() { format!("; {}", no_namespace(target)) } else { String::new() }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn an_order_is_named_after_its_object_and_nothing_is_left_out_silently() {
-        let object = json!({"metadata": {"name": "db", "namespace": "acme", "labels": {"tenant": "t1"}}});
-        let mut request = Request::new("dbs", "root:orgs:{{ .Object.metadata.labels.tenant }}");
-        request.name = "{{ .Object.metadata.namespace }}-{{ .Object.metadata.name }}".to_owned();
-        let patterns = Patterns::compile(&request).unwrap();
-        assert_eq!(patterns.of(&object).unwrap(), ["root:orgs:t1", "default", "acme-db"]);
-        let problem = patterns.of(&json!({"metadata": {"name": "db", "namespace": "acme"}})).unwrap_err();
-        assert!(problem.starts_with("--to "), "{problem}");
-        request.to = "{{ .Object".to_owned();
-        assert!(Patterns::compile(&request).err().unwrap().starts_with("--to \"{{ .Object\" is not a valid template"));
-        request.to = "{{ randAlphaNum 5 }}".to_owned();
-        assert!(Patterns::compile(&request).is_err(), "whoever repeats the command must find the same place");
-    }
+    use crate::rules::import::{NAME, NAMESPACE};
 
     #[test]
     fn no_two_objects_get_one_order() {
         let object = |namespace: &str, name: &str| json!({"metadata": {"name": name, "namespace": namespace}});
         let objects = [object("a", "x"), object("a", "y"), object("b", "x"), object("c", "x")];
         let repeated = |name: &str| {
-            let request = Request { name: name.to_owned(), ..Request::new("dbs", "root:team") };
-            let found = Patterns::compile(&request).unwrap().repeated(&objects);
-            let mut found: Vec<_> = found.into_iter().collect();
+            let places = OrderPlaces::compile(OrderPlaces::FLAGS, ["root:team", NAMESPACE, name]).unwrap();
+            let mut found: Vec<_> = super::repeated(&places, &objects).into_iter().collect();
             found.sort();
             found
         };
-        assert_eq!(repeated(Request::NAME), [(2, "a/x".to_owned()), (3, "a/x".to_owned())]);
+        assert_eq!(repeated(NAME), [(2, "a/x".to_owned()), (3, "a/x".to_owned())]);
         assert_eq!(repeated("{{ .Object.metadata.namespace }}-{{ .Object.metadata.name }}"), []);
     }
 }

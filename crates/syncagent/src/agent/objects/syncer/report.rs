@@ -18,6 +18,7 @@ use crate::agent::objects::copies;
 use crate::agent::objects::deletion::losses::Losses;
 use crate::agent::objects::error::{HELD, ReconcileError};
 use crate::agent::objects::feedback::failing::{Failure, Station};
+use crate::agent::objects::import::policy::report_on as report_on_imports;
 use crate::agent::objects::shared::Shared;
 use crate::agent::objects::source::source_key;
 use crate::agent::retry::wait_until;
@@ -187,7 +188,14 @@ fn report_on(shared: &Shared) -> ObjectsReport {
     let homeless = keys.iter().filter(|key| copies::of(&shared.copies, key, &resource).is_empty()).count();
     let failing = troubles(shared, &shared.losses.lock());
     let (orders, failures) = (placed + homeless, keys.len());
-    ObjectsReport { failing, orders, failures, paused: paused(shared), drift: drift(shared) }
+    ObjectsReport {
+        failing,
+        orders,
+        failures,
+        paused: paused(shared),
+        drift: drift(shared),
+        imports: report_on_imports(shared),
+    }
 }
 
 fn troubles(shared: &Shared, losses: &Losses) -> Option<String> {

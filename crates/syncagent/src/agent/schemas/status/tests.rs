@@ -11,7 +11,8 @@ fn published(conditions: &Value) -> PublishedResource {
     serde_json::from_value(object).unwrap()
 }
 
-const FINE: ObjectsReport = ObjectsReport { failing: None, orders: 2, failures: 0, paused: None, drift: None };
+const FINE: ObjectsReport =
+    ObjectsReport { failing: None, orders: 2, failures: 0, paused: None, drift: None, imports: None };
 const ALL: KeptStatus = KeptStatus { conditions: true, counts: true, serving: true };
 const NONE: KeptStatus = KeptStatus { conditions: false, counts: false, serving: false };
 
@@ -155,7 +156,7 @@ fn conditions_are_in_the_same_order_whichever_is_known_first() {
         let withdrawal = Some(Withdrawing::Announced("then".to_owned()));
         let rewound = Some("kcp went back");
         let mapping = MappingChoice { held: Some("steps".to_owned()), ..MappingChoice::default() };
-        let objects = ObjectsReport { drift: Some(Drift::None), ..FINE };
+        let objects = ObjectsReport { drift: Some(Drift::None), imports: Some(ImportsReport::Done), ..FINE };
         let objects = Some(&objects);
         let all = Report { rivalry: Some("both"), held: Some("v2"), mapping, withdrawal, rewound, objects, ..good() };
         let then = patch(&published(&first["status"]["conditions"]), &all, ALL, "now").unwrap();
@@ -190,6 +191,7 @@ fn objects_are_counted_where_they_are_known_and_the_crd_keeps_it() {
         failures: 1,
         paused: None,
         drift: None,
+        imports: None,
     };
     let told = |report: &Report<'_>, kept| patch(&published(&json!([])), report, kept, "now").unwrap();
     let report = Report { objects: Some(&failing), ..good() };
@@ -302,4 +304,21 @@ fn drift_and_pauses_are_told_without_being_failures() {
     assert_eq!(told(&none, &json!([]))[1].1, json!("NoDrift"));
     let before = json!([{ "type": "DriftFree", "status": "False", "reason": "Drifted", "message": "m" }]);
     assert_eq!(told(&FINE, &before)[1].1, json!("Ignored"), "what was said is taken back");
+}
+
+#[test]
+fn objects_that_are_not_imported_are_named_and_that_is_taken_back() {
+    let told = |objects: &ObjectsReport, before: &Value| {
+        let report = Report { objects: Some(objects), ..good() };
+        let patched = patch(&published(before), &report, ALL, "now").unwrap();
+        let conditions = patched["status"]["conditions"].as_array().unwrap().clone();
+        conditions.into_iter().find(|it| it["type"] == OBJECTS_IMPORTED)
+    };
+    assert_eq!(told(&FINE, &json!([])), None, "nobody asked for it");
+    let refused = ObjectsReport { imports: Some(ImportsReport::Refused("1 object is not".to_owned())), ..FINE };
+    let first = told(&refused, &json!([])).unwrap();
+    assert_eq!((&first["status"], &first["message"]), (&json!("False"), &json!("1 object is not.")));
+    let done = ObjectsReport { imports: Some(ImportsReport::Done), ..FINE };
+    assert_eq!(told(&done, &json!([first])).unwrap()["reason"], "Imported");
+    assert_eq!(told(&FINE, &json!([first])).unwrap()["reason"], "Off", "spec.import is gone");
 }

@@ -1,0 +1,106 @@
+//! What others change of copies, and what rests.
+
+use carrick_syncagent::api::PAUSE;
+use serde_json::json;
+
+use super::{nothing, placed, source};
+use crate::deed::Deed::{Cancel, Change, Order, Report, Touch};
+use crate::deed::Team::A;
+use crate::flow::{Flow, step};
+use crate::state::State;
+
+fn order() -> crate::deed::Deed {
+    Order(A, "one", json!({ "spec": { "region": "eu", "size": 1 } }))
+}
+
+fn is(state: &State, region: &str, size: i64) -> bool {
+    state.copy("team-a", "one")["spec"] == json!({ "region": region, "size": size })
+}
+
+/// Somebody edits a copy, and that is reported: it stays, until the order changes the same field.
+pub fn drift_reported() -> Flow {
+    Flow {
+        rules: |_| json!({ "drift": { "policy": "Report" } }),
+        verbatim: false,
+        ..Flow::of_buckets(
+            "drift_reported",
+            vec![
+                step("an order", vec![order()], placed),
+                step("an edit of the copy", vec![Touch(A, "one", json!({ "spec": { "size": 7 } }))], |s| {
+                    is(s, "eu", 7)
+                }),
+                step("another field", vec![Change(A, "one", json!({ "spec": { "region": "us" } }))], |s| {
+                    is(s, "us", 7)
+                }),
+                step("the same field", vec![Change(A, "one", json!({ "spec": { "size": 3 } }))], |s| is(s, "us", 3)),
+                step("the end", vec![Cancel(A, "one")], nothing),
+            ],
+        )
+    }
+}
+
+/// Somebody edits a copy, and that is set back.
+pub fn drift_reverted() -> Flow {
+    Flow {
+        rules: |_| json!({ "drift": { "policy": "Revert" } }),
+        ..Flow::of_buckets(
+            "drift_reverted",
+            vec![
+                step("an order", vec![order()], placed),
+                step("an edit of the copy", vec![Touch(A, "one", json!({ "spec": { "size": 7 } }))], |s| {
+                    is(s, "eu", 1)
+                }),
+                step("a field goes", vec![Touch(A, "one", json!({ "spec": { "region": null } }))], |s| is(s, "eu", 1)),
+                step("the order changes", vec![Change(A, "one", json!({ "spec": { "size": 3 } }))], |s| is(s, "eu", 3)),
+                step("the end", vec![Cancel(A, "one")], nothing),
+            ],
+        )
+    }
+}
+
+/// An order rests, whole or in part, and goes on.
+pub fn paused() -> Flow {
+    let pause = |value: serde_json::Value| Touch(A, "one", json!({ "metadata": { "annotations": { PAUSE: value } } }));
+    Flow {
+        rules: |_| json!({ "drift": { "policy": "Revert" } }),
+        verbatim: false,
+        patient: true,
+        ..Flow::of_buckets(
+            "paused",
+            vec![
+                step("an order", vec![order()], placed),
+                step("its spec rests", vec![pause(json!("Spec; because=ticket 7"))], |s| {
+                    rests(s, "Spec; because=ticket 7")
+                }),
+                step(
+                    "a change, an edit and a status",
+                    vec![
+                        Change(A, "one", json!({ "spec": { "size": 2 } })),
+                        Touch(A, "one", json!({ "spec": { "region": "us" } })),
+                        Report(A, "one", json!({ "url": "here" })),
+                    ],
+                    |s| is(s, "us", 1) && source(s)["status"]["url"] == "here",
+                ),
+                step("its status rests", vec![pause(json!("Status"))], |s| is(s, "eu", 2)),
+                step(
+                    "another status",
+                    vec![
+                        Report(A, "one", json!({ "url": "there" })),
+                        Change(A, "one", json!({ "spec": { "size": 3 } })),
+                    ],
+                    |s| is(s, "eu", 3) && source(s)["status"]["url"] == "here",
+                ),
+                step("all rests", vec![pause(json!("All"))], |s| rests(s, "All")),
+                step("the end waits", vec![Cancel(A, "one")], |s| {
+                    source(s)["metadata"]["deletionTimestamp"].is_string() && is(s, "eu", 3)
+                }),
+                step("and comes", vec![pause(serde_json::Value::Null)], nothing),
+            ],
+        )
+    }
+}
+
+/// Whether the copy says that it rests.
+fn rests(state: &State, value: &str) -> bool {
+    state.copy("team-a", "one")["metadata"]["annotations"][PAUSE] == value
+}

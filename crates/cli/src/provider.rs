@@ -202,12 +202,14 @@ fn check_server(server: &str) -> anyhow::Result<()> {
 
 /// Whatever is written to the cluster must work: a draft that fails for some orders is completed by a person first.
 fn check_drafts(offers: &[Offer]) -> anyhow::Result<()> {
-    for implemented in offers.iter().filter_map(|offer| offer.implemented.as_ref()) {
-        let resource = &implemented.api.resource;
-        if let Some(doubt) = implemented.doubts.first() {
+    for (offer, implemented) in offers.iter().filter_map(|offer| Some((offer, offer.implemented.as_ref()?))) {
+        let (kind, resource) = (&offer.kind, &implemented.api.resource);
+        let guessed = implemented.draft.guessed().next();
+        let guess = guessed.map(|path| format!("{kind} requires {path}, and a value for it was only guessed"));
+        if let Some(problem) = implemented.doubts.first().cloned().or(guess) {
             bail!(
-                "fields of the same name are not enough to serve {resource}: {doubt}; write a first PublishedResource with \
-                 carrick init --implements, complete its steps, and give it with --published-resource"
+                "fields of the same name are not enough to serve {resource}: {problem}; write a first PublishedResource \
+                 with carrick init --implements, complete its steps, and give it with --published-resource"
             );
         }
     }

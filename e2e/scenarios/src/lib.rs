@@ -238,7 +238,7 @@ pub fn all() -> Vec<Scenario> {
             a_provider_writes_steps_and_the_doctor_says_when_the_platforms_api_has_changed
             a_certificate_moves_from_one_issuer_to_another_and_is_never_without
             a_database_moves_after_its_content_was_copied
-            a_hundred_orders_move_although_agents_are_killed_again_and_again;
+            all_orders_of_a_provider_move_although_agents_are_killed_again_and_again;
         drift:
             a_changed_field_is_reported_with_who_changed_it
             what_a_server_makes_of_values_is_no_drift

@@ -20,7 +20,7 @@ use super::related::{encoded, secret};
 
 pub(super) use brokered::{
     a_certificate_moves_from_one_issuer_to_another_and_is_never_without, a_database_moves_after_its_content_was_copied,
-    a_hundred_orders_move_although_agents_are_killed_again_and_again,
+    all_orders_of_a_provider_move_although_agents_are_killed_again_and_again,
 };
 pub(super) use commands::{
     a_first_draft_is_written_from_the_live_export,

@@ -169,6 +169,12 @@ impl Draft {
         Ok(Implements { spec: steps(spec)?, status: steps(self.status.clone())?, ..api.clone() })
     }
 
+    /// Fields that a step sets to a value that nobody has chosen.
+    pub fn guessed(&self) -> impl Iterator<Item = &str> {
+        let guesses = self.spec.iter().filter(|(_, comment)| comment.is_some());
+        guesses.filter_map(|(step, _)| step["cel"]["path"].as_str())
+    }
+
     /// Leads fields of one object to those of another.
     fn lead(&mut self, api: &Value, local: &Value, path: &str, kind: &str) {
         let fields = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_default();
@@ -294,6 +300,7 @@ mod tests {
             set("spec.size", "1"),
         ];
         assert_eq!(draft.spec, steps);
+        assert_eq!(draft.guessed().collect::<Vec<_>>(), ["spec.owner.mail", "spec.commonName", "spec.size"]);
         assert_eq!(draft.status, [json!({ "move": { "from": "status.url", "to": "status.url" } })]);
         assert_eq!(draft.unread, ["spec.fqdn", "spec.size"]);
     }

@@ -34,6 +34,8 @@ use staging::Staging;
 
 /// The shortest and the longest wait after an error.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1000));
+/// How much longer than a scenario's glances its interval is.
+const INTERVAL: u32 = 20;
 /// How many orders have their turn at once.
 const AT_ONCE: usize = 8;
 
@@ -133,7 +135,8 @@ impl Broker {
             orders: Mutex::default(),
             errors: Mutex::default(),
         });
-        let (stop, interval, running) = (CancellationToken::new(), stage.world.pace().glance, Arc::clone(&broker));
+        let (stop, interval, running) =
+            (CancellationToken::new(), stage.world.pace().glance * INTERVAL, Arc::clone(&broker));
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
             while !stopped.is_cancelled() {

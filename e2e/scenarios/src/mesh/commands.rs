@@ -101,10 +101,7 @@ pub(crate) async fn a_first_draft_is_written_from_the_live_export(world: Arc<dyn
     let shown_out = out.display().to_string();
     let flags = ["--from-cluster", &kind, "--implements", &reference, "--out", &shown_out];
     let (good, told) = provider.carrick(&["init"], &flags).await?;
-    ensure!(
-        good && told.contains("are a first draft") && told.contains("the draft fails: spec.implements.spec"),
-        "{told}"
-    );
+    ensure!(good && told.contains("are a first draft"), "{told}");
 
     let text = std::fs::read_to_string(out.join("service-cluster/3-published-resource.yaml"))?;
     let pr: Value = documents(&text)?.pop().context("nothing was written")?;
@@ -122,7 +119,7 @@ pub(crate) async fn a_first_draft_is_written_from_the_live_export(world: Arc<dyn
 
     // What would not work is not applied.
     let (good, told) = provider.up(&["--from-cluster", &kind]).await?;
-    ensure!(!good && told.contains("fields of the same name are not enough"), "{told}");
+    ensure!(!good && told.contains("Bucket requires spec.size, and a value for it was only guessed"), "{told}");
     let found = stage.service.get(&kinds::published_resources(), None, "buckets").await?;
     ensure!(found.is_none(), "{found:?}");
 

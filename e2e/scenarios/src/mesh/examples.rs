@@ -148,7 +148,7 @@ impl Example {
     /// An operator that makes what is beside each object, and then says that it is ready.
     pub(super) fn operate(&self, provider: &Stage) -> JoinHandle<()> {
         let (kind, client, example) = (self.local(provider), provider.service.clone(), *self);
-        let interval = provider.world.pace().glance;
+        let interval = provider.world.pace().glance * 10;
         tokio::spawn(async move {
             loop {
                 // Whoever loses a race tries again.

@@ -3,6 +3,7 @@
 //! ```text
 //!  source: --crd, --from-cluster ──▶ Offer (names, versions, schema)
 //!                                      ├─ files    RBAC, PublishedResource, APIExport, APIBinding, a first order
+//!  an export: --implements ──▶ implements  the API of a platform, and first steps that lead to the kind
 //!                                      ├─ sample   an order that its schema allows
 //!                                      ├─ mesh     what Platform Mesh's portal shows
 //!                                      ├─ notes    what may surprise its owner
@@ -13,6 +14,7 @@
 
 pub(crate) mod files;
 pub(crate) mod flags;
+pub(crate) mod implements;
 mod mesh;
 mod notes;
 pub(crate) mod offer;
@@ -26,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use carrick_client::{Overrides, Server};
 use serde_json::Value;
 
 use crate::logs;
@@ -52,6 +55,9 @@ pub struct Args {
     /// The agent's user name in kcp
     #[arg(long, value_name = "NAME", default_value = "api-syncagent")]
     kcp_user: String,
+    /// Kubeconfig of kcp, to read the API of --implements with
+    #[arg(long, value_name = "FILE", requires = "implements")]
+    kcp_kubeconfig: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -60,6 +66,9 @@ Examples:
   kubectl get crd buckets.example.com -o yaml | carrick init --crd -
   carrick init --crd config/crd/bases --out offer
   carrick init --from-cluster example.com/Bucket --kubeconfig service.kubeconfig
+  carrick init --from-cluster cert-manager.io/Certificate \\
+    --implements root:platform:certificates --kcp-kubeconfig kcp.kubeconfig
+      an API that a platform has defined, served by a kind of yours
   carrick init --agent-crd | kubectl apply -f -";
 
 /// Writes the files and prints what to do with them.
@@ -71,7 +80,17 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let choices = args.offer.choices(&args.kcp_user)?;
-    let offers = args.offer.offers(&choices).await?;
+    let kcp = match (&args.kcp_kubeconfig, &args.offer.implements) {
+        (None, None) => None,
+        (None, Some(_)) => {
+            anyhow::bail!("--implements is read from kcp; name your kubeconfig for it with --kcp-kubeconfig")
+        }
+        (Some(file), _) => Some(
+            Server::from_kubeconfig(file, &Overrides::default())
+                .context("the login at kcp cannot be used; name another kubeconfig with --kcp-kubeconfig")?,
+        ),
+    };
+    let offers = args.offer.offers(&choices, kcp.as_ref()).await?;
     one_export(offers.iter())?;
     distinct(&offers)?;
     let several = offers.len() > 1;

@@ -26,14 +26,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use carrick_client::kube::config::Cluster;
 use carrick_client::{Client, ListOptions, Overrides, Server};
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
 use crate::init::flags::OfferFlags;
-use crate::init::offer::{Choices, label_of};
+use crate::init::offer::{Choices, Offer, label_of};
 use crate::ui::{Done, Failed, Step, Ui};
 use crate::{kubeconfig, logs, withdraw, workspaces};
 use login::Login;
@@ -138,6 +138,9 @@ Examples:
   carrick provider up --kcp-kubeconfig kcp.kubeconfig \\
     --kubeconfig service.kubeconfig \\
     --workspace root:providers:storage --crd buckets.yaml
+  carrick provider up … --published-resource certificates.yaml \\
+    --implements root:platform:certificates
+      with the API that a platform has defined; again when it has changed
   carrick provider up … --dry-run       what it would do
   carrick provider up … -o yaml         all objects, to be kept in Git
   carrick provider up … --print-manifests \\
@@ -197,17 +200,42 @@ fn check_server(server: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whatever is written to the cluster must work: a draft that fails for some orders is completed by a person first.
+fn check_drafts(offers: &[Offer]) -> anyhow::Result<()> {
+    for (offer, implemented) in offers.iter().filter_map(|offer| Some((offer, offer.implemented.as_ref()?))) {
+        let (kind, resource) = (&offer.kind, &implemented.api.resource);
+        let guessed = implemented.draft.guessed().next();
+        let guess = guessed.map(|path| format!("{kind} requires {path}, and a value for it was only guessed"));
+        if let Some(problem) = implemented.doubts.first().cloned().or(guess) {
+            bail!(
+                "fields of the same name are not enough to serve {resource}: {problem}; write a first PublishedResource \
+                 with carrick init --implements, complete its steps, and give it with --published-resource"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Everything that is wanted.
 async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
     let choices = args.offer.choices("system:serviceaccount")?;
-    let offers = args.offer.offers(&choices).await?;
+    let kcp = match &args.offer.implements {
+        Some(_) => Some(KcpLogin::read(&args.kcp_kubeconfig)?.server),
+        None => None,
+    };
+    let offers = args.offer.offers(&choices, kcp.as_ref()).await?;
     crate::init::distinct(&offers)?;
-    let mut published = Vec::new();
+    check_drafts(&offers)?;
+    let mut own = Vec::new();
     for path in &args.published_resource {
-        let found = plan::read_published(path)?;
-        for pr in found {
-            published.push(plan::Own::look_up(pr, args.offer.kubeconfig.as_deref(), &choices).await?);
-        }
+        own.extend(plan::read_published(path)?);
+    }
+    if let (Some(reference), Some(kcp), true) = (&args.offer.implements, &kcp, offers.is_empty()) {
+        reference.read(kcp).await?.fill(&mut own)?;
+    }
+    let mut published = Vec::new();
+    for pr in own {
+        published.push(plan::Own::look_up(pr, args.offer.kubeconfig.as_deref(), &choices).await?);
     }
     let mut plan = Plan::new(&offers, &published, &choices, args.mesh.platform_mesh)?;
     if let Some(home) = &args.mesh.provider_in {
@@ -290,7 +318,7 @@ impl Setup {
     async fn refuse_repointing(&self) -> anyhow::Result<()> {
         let Some(standing) = standing::read(self).await? else { return Ok(()) };
         if let Some(why) = standing.leads_elsewhere(self).await {
-            anyhow::bail!(
+            bail!(
                 "{why}; nothing was changed. For a second agent beside it, choose another name with --agent; to let this \
                  agent serve the other workspace from now on, and no longer {}, say --repoint",
                 standing.url

@@ -17,7 +17,7 @@ mod strict;
 pub use conversion::{Conversion, ConversionRule, ConversionStep, ConversionWebhook, MoveStep, PublishedVersion};
 pub use crd::crd;
 pub use drift::{Drift, DriftField};
-pub use implements::{Implements, MappingInForce};
+pub use implements::{ApiOrigin, Implements, MappingInForce};
 pub use import::Import;
 pub use limits::{AdmissionRule, Limits};
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};

@@ -234,7 +234,12 @@ pub fn all() -> Vec<Scenario> {
             what_a_schema_has_no_room_for_is_told_and_not_written
             a_platforms_api_is_served_by_a_kind_of_the_provider
             a_mapping_that_does_not_work_harms_nobody_else
-            a_changed_mapping_waits_for_an_approval;
+            a_changed_mapping_waits_for_an_approval
+            a_first_draft_is_written_from_the_live_export
+            a_provider_writes_steps_and_the_doctor_says_when_the_platforms_api_has_changed
+            a_certificate_moves_from_one_issuer_to_another_and_is_never_without
+            a_database_moves_after_its_content_was_copied
+            all_orders_of_a_provider_move_although_agents_are_killed_again_and_again;
         drift:
             a_changed_field_is_reported_with_who_changed_it
             what_a_server_makes_of_values_is_no_drift

@@ -1,5 +1,6 @@
 //! The facts that the checks judge: gathered once, plain data.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carrick_client::Error;
@@ -59,6 +60,19 @@ pub struct Facts {
     pub unneeded_claims: Vec<PermissionClaim>,
     /// Copies of published kinds, as far as both sides could be listed.
     pub copies: Vec<KindCopies>,
+    /// What became of the APIs of platforms that are implemented, by the name of the PublishedResource, as far as the login may see it.
+    pub origins: BTreeMap<String, OriginState>,
+}
+
+/// What became of the API of a platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OriginState {
+    /// It is as it was written down.
+    Same,
+    /// Its owner has changed it.
+    Changed,
+    /// Its owner does not export it any more.
+    Gone,
 }
 
 /// The copies of one published kind.

@@ -1,6 +1,7 @@
 //! Asks both servers, once. Nothing is written: access reviews are queries, although they are sent by POST.
 
 mod copies;
+mod origins;
 
 use std::path::Path;
 use std::time::Duration;
@@ -87,6 +88,9 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
         }
         let selector = &options.published_resource_selector;
         Box::pin(patient.look_at_service(local, selector, &consumers, &mut facts)).await;
+        if let (Ok(kcp), ServerAnswer::Works) = (&kcp, &facts.kcp.answer) {
+            facts.origins = patient.origins(kcp, facts.published()).await;
+        }
     }
     facts
 }

@@ -1,5 +1,7 @@
 //! The files, as text rather than objects, because half of their value is in the comments. Pure.
 
+mod implements;
+
 use std::fmt::Write as _;
 
 use carrick_syncagent::rules::report::has_room_for_placed;
@@ -10,19 +12,20 @@ use super::offer::Offer;
 
 /// Every file, by its path in the folder.
 pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let seen = &offer.seen();
     let yaml = |value: &Value| serde_saphyr::to_string(value).map(|text| text.trim_end().to_owned() + "\n");
     Ok(vec![
         ("service-cluster/1-agent-crd.yaml", format!("{AGENT_CRD}{}", yaml(&carrick_syncagent::api::crd())?)),
         ("service-cluster/2-agent-rights.yaml", service_rights(offer)),
-        ("service-cluster/3-published-resource.yaml", published_resource(offer)),
-        ("provider-workspace/1-export.yaml", export(offer)),
-        ("provider-workspace/2-agent-rights.yaml", kcp_rights(offer)),
-        ("consumer-workspace/1-binding.yaml", binding(offer)),
-        ("consumer-workspace/2-order.yaml", format!("{}{}", order_comment(offer), yaml(&offer.order().object)?)),
-        ("platform-mesh/provider-metadata.yaml", format!("{METADATA}{}", yaml(&mesh::provider_metadata(offer))?)),
+        ("service-cluster/3-published-resource.yaml", published_resource(offer)?),
+        ("provider-workspace/1-export.yaml", export(seen)),
+        ("provider-workspace/2-agent-rights.yaml", kcp_rights(seen)),
+        ("consumer-workspace/1-binding.yaml", binding(seen)),
+        ("consumer-workspace/2-order.yaml", format!("{}{}", order_comment(seen), yaml(&seen.order().object)?)),
+        ("platform-mesh/provider-metadata.yaml", format!("{METADATA}{}", yaml(&mesh::provider_metadata(seen))?)),
         (
             "platform-mesh/content-configuration.yaml",
-            format!("{CONTENT}{}", yaml(&mesh::content_configuration(offer)?)?),
+            format!("{CONTENT}{}", yaml(&mesh::content_configuration(seen)?)?),
         ),
     ])
 }
@@ -139,10 +142,40 @@ const REPORT: &str = "  \
     related: false
 ";
 
-fn published_resource(offer: &Offer) -> String {
+/// What most providers want to say sooner or later.
+const NAMING_AND_RELATED: &str = r#"  # Where copies go. By default: one namespace for each consumer's workspace, and a name made of hashes, so that no two
+  # consumers can get in each other's way.
+  # naming:
+  #   namespace: "{{ .ClusterName }}"
+  #   name: "{{ .Object.metadata.namespace | sha3short }}-{{ .Object.metadata.name | sha3short }}"
+
+  # Only some of the consumers' objects:
+  # filter:
+  #   resource:
+  #     matchLabels: { tier: gold }
+
+  # Objects that come along, here a Secret that your operator writes next to each object. The agent then also claims
+  # secrets and namespaces: see consumer-workspace/1-binding.yaml and service-cluster/2-agent-rights.yaml.
+  # related:
+  # - identifier: credentials
+  #   origin: service
+  #   version: v1
+  #   resource: secrets
+  #   cleanup: true
+  #   # Only what belongs to the copy is handed out: an owner reference to it, a label with its UID, or a name like this one,
+  #   # which no consumer chooses.
+  #   access: Owned
+  #   object:
+  #     template:
+  #       template: "{{ .Object.metadata.name }}-credentials"
+"#;
+
+fn published_resource(offer: &Offer) -> anyhow::Result<String> {
     let Offer { group, kcp_group, kind, plural, versions, .. } = offer;
     let ((label, export), versions) = (offer.label(), versions.join(", "));
-    let projection = if group == kcp_group {
+    let projection = if let Some(implemented) = &offer.implemented {
+        implements::shown(offer, implemented)?
+    } else if group == kcp_group {
         format!(
             "  # To offer it under other names:\n  # projection:\n  #   group: services.example.com\n  #   kind: My{kind}\n"
         )
@@ -154,9 +187,16 @@ fn published_resource(offer: &Offer) -> String {
         };
         format!("  # {why}\n  projection:\n    group: {kcp_group}\n")
     };
-    let report = if offer.without_status.is_empty() && has_room_for_placed(&offer.schema) { REPORT } else { "" };
-    format!(
-        r#"# On the service cluster: tells the agent to offer {kind} in kcp.
+    let offered = offer.seen().kind;
+    let report = if offer.implemented.is_some() {
+        implements::report(offer)
+    } else if offer.without_status.is_empty() && has_room_for_placed(&offer.schema) {
+        REPORT.to_owned()
+    } else {
+        String::new()
+    };
+    Ok(format!(
+        r#"# On the service cluster: tells the agent to offer {offered} in kcp.
 apiVersion: syncagent.kcp.io/v1alpha1
 kind: PublishedResource
 metadata:
@@ -173,33 +213,8 @@ spec:
   # Consumers see on their objects what became of them: what has arrived, why something was refused, on whom a deletion waits.
   feedback: Annotations
 {report}
-  # Where copies go. By default: one namespace for each consumer's workspace, and a name made of hashes, so that no two
-  # consumers can get in each other's way.
-  # naming:
-  #   namespace: "{{{{ .ClusterName }}}}"
-  #   name: "{{{{ .Object.metadata.namespace | sha3short }}}}-{{{{ .Object.metadata.name | sha3short }}}}"
-
-  # Only some of the consumers' objects:
-  # filter:
-  #   resource:
-  #     matchLabels: {{ tier: gold }}
-
-  # Objects that come along, here a Secret that your operator writes next to each {kind}. The agent then also claims
-  # secrets and namespaces: see consumer-workspace/1-binding.yaml and service-cluster/2-agent-rights.yaml.
-  # related:
-  # - identifier: credentials
-  #   origin: service
-  #   version: v1
-  #   resource: secrets
-  #   cleanup: true
-  #   # Only what belongs to the copy is handed out: an owner reference to it, a label with its UID, or a name like this one,
-  #   # which no consumer chooses.
-  #   access: Owned
-  #   object:
-  #     template:
-  #       template: "{{{{ .Object.metadata.name }}}}-credentials"
-"#
-    )
+{NAMING_AND_RELATED}"#
+    ))
 }
 
 fn export(offer: &Offer) -> String {
@@ -414,7 +429,7 @@ mod tests {
     #[test]
     fn the_published_resource_compiles_and_an_order_fits_the_schema() {
         let offer = offer("example.com");
-        let pr = carrick_syncagent::toolkit::parse(&published_resource(&offer)).unwrap();
+        let pr = carrick_syncagent::toolkit::parse(&published_resource(&offer).unwrap()).unwrap();
         let crd = carrick_syncagent::rules::crd::Crd::from_json(&bucket()).unwrap();
         carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();
         let order = offer.order();
@@ -431,7 +446,7 @@ mod tests {
                 version["subresources"] = if subresource { json!({ "status": {} }) } else { json!({}) };
             }
             let offer = Offer::new(&crd, offer("example.com").choices).unwrap();
-            let pr = carrick_syncagent::toolkit::parse(&published_resource(&offer)).unwrap();
+            let pr = carrick_syncagent::toolkit::parse(&published_resource(&offer).unwrap()).unwrap();
             let crd = carrick_syncagent::rules::crd::Crd::from_json(&crd).unwrap();
             carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();
             assert_eq!(carrick_syncagent::rules::report::doubts(&pr, &crd), [""; 0]);
@@ -465,7 +480,7 @@ mod tests {
 
     #[test]
     fn what_is_commented_out_can_be_used_as_it_is() {
-        let text = published_resource(&offer("example.com")).replace("  # projection", "  projection");
+        let text = published_resource(&offer("example.com")).unwrap().replace("  # projection", "  projection");
         let uncommented: Vec<String> = text
             .lines()
             .map(|line| match line.strip_prefix("  # ") {

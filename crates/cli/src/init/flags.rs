@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use carrick_client::Server;
+
+use super::implements::ApiReference;
 use super::offer::{Choices, Offer};
 use super::source;
 
@@ -17,6 +20,9 @@ pub struct OfferFlags {
     /// Kubeconfig of the service cluster; by default $KUBECONFIG, or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+    /// API that a platform has defined, to be served by the kind: <path>:<export>, and /<plural>.<group> if that export has several
+    #[arg(long, value_name = "EXPORT", conflicts_with = "group")]
+    pub implements: Option<ApiReference>,
     /// API group in kcp [default: that of the CRD]
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
@@ -49,8 +55,8 @@ impl OfferFlags {
         Ok(choices)
     }
 
-    /// The CRDs, from wherever they are.
-    pub async fn offers(&self, choices: &Choices) -> anyhow::Result<Vec<Offer>> {
+    /// The CRDs, from wherever they are, and what they implement.
+    pub async fn offers(&self, choices: &Choices, kcp: Option<&Server>) -> anyhow::Result<Vec<Offer>> {
         let mut crds = Vec::new();
         for path in &self.crd {
             crds.extend(source::read(path)?);
@@ -58,6 +64,13 @@ impl OfferFlags {
         if let Some(kind) = &self.from_cluster {
             crds.push(source::ask(kind, self.kubeconfig.as_deref()).await?);
         }
-        crds.iter().map(|crd| Offer::new(crd, choices.clone())).collect()
+        let offers = crds.iter().map(|crd| Offer::new(crd, choices.clone()));
+        let (Some(reference), Some(kcp)) = (&self.implements, kcp) else { return offers.collect() };
+        anyhow::ensure!(crds.len() < 2, "--implements is for one kind; give --crd or --from-cluster just that one");
+        if crds.is_empty() {
+            return Ok(Vec::new());
+        }
+        let exported = reference.read(kcp).await?;
+        offers.zip(&crds).map(|(offer, crd)| offer?.implementing(exported.one(None)?, crd)).collect()
     }
 }

@@ -24,14 +24,24 @@ pub fn notes(offer: &Offer) -> Vec<String> {
             old.join(", ")
         )),
     }
-    if group != kcp_group && offer.choices.group.is_none() {
+    if group != kcp_group && offer.choices.group.is_none() && offer.implemented.is_none() {
         let own = if group.is_empty() { "the core group".to_owned() } else { format!("group {group}") };
         notes.push(format!(
             "kcp does not take kinds of {own}, which belongs to Kubernetes. The files offer {kind} in {kcp_group}: that \
              name is a placeholder, choose one of yours with --group."
         ));
     }
-    notes.extend(offer.order().problem.map(|problem| {
+    if let Some(implemented) = &offer.implemented {
+        notes.push(format!(
+            "the steps that make a {kind} of an order of {} are a first draft, by fields of the same name: complete \
+             spec.implements.spec of the PublishedResource. carrick toolkit crd tries them on generated orders.",
+            implemented.api.resource
+        ));
+        notes.extend(implemented.doubts.iter().map(|doubt| format!("the draft fails: {doubt}")));
+    }
+    let seen = offer.seen();
+    notes.extend(seen.order().problem.map(|problem| {
+        let kind = &seen.kind;
         format!(
             "no order was found that the schema of {kind} allows; change consumer-workspace/2-order.yaml: {problem}."
         )

@@ -4,11 +4,16 @@ use std::collections::BTreeSet;
 
 use carrick_kcp::names::API_APPROVED_ANNOTATION;
 use carrick_kcp::path::is_label;
+use carrick_syncagent::api::{Implements, PublishedVersion};
 use carrick_syncagent::options::default_agent_name;
+use carrick_syncagent::rules::crd::Crd;
+use carrick_syncagent::rules::implements::proof;
 use carrick_syncagent::rules::serving;
+use carrick_syncagent::toolkit;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::implements::{Draft, written};
 use super::sample::{Order, sample};
 
 /// What the user may choose.
@@ -61,6 +66,21 @@ pub struct Offer {
     pub agent: String,
     /// What the user chose.
     pub choices: Choices,
+    /// The API of somebody else that consumers get in its place.
+    pub implemented: Option<Box<Implemented>>,
+}
+
+/// An API of somebody else.
+#[derive(Debug, Clone)]
+pub struct Implemented {
+    /// The API, without steps.
+    pub api: Implements,
+    /// First steps that lead from it to the kind.
+    pub draft: Draft,
+    /// What is wrong with these.
+    pub doubts: Vec<String>,
+    /// What consumers see of it.
+    seen: Offer,
 }
 
 impl Choices {
@@ -178,7 +198,29 @@ impl Offer {
             kind,
             plural,
             choices,
+            implemented: None,
         })
+    }
+
+    /// The same with an API of somebody else that consumers get in its place. The CRD is that of the kind.
+    pub fn implementing(self, api: &Implements, crd: &Value) -> anyhow::Result<Self> {
+        let seen = Self::new(&definition(api), Choices { group: None, ..self.choices.clone() })?;
+        let draft = Draft::new(&seen.schema, &self.schema, &self.kind);
+        let spec = json!({
+            "resource": { "apiGroup": self.group, "kind": self.kind }, "implements": written(&draft.completed(api)?)?,
+        });
+        let pr = toolkit::published(json!({ "metadata": { "name": self.plural }, "spec": spec }))?;
+        let doubts = proof::doubts(&pr, &Crd::from_json(crd)?);
+        let (kcp_group, export, agent) = (seen.kcp_group.clone(), seen.export.clone(), seen.agent.clone());
+        let implemented = Some(Box::new(Implemented { api: api.clone(), draft, doubts, seen }));
+        Ok(Self { kcp_group, export, agent, implemented, ..self })
+    }
+
+    /// What consumers see of it.
+    pub fn seen(&self) -> Self {
+        let Some(implemented) = &self.implemented else { return self.clone() };
+        let (export, agent, choices) = (self.export.clone(), self.agent.clone(), self.choices.clone());
+        Self { export, agent, choices, ..implemented.seen.clone() }
     }
 
     /// An order that the schema allows: small, and easy to read.
@@ -225,6 +267,28 @@ pub fn one_export<'a>(offers: impl Iterator<Item = &'a Offer>) -> anyhow::Result
             several.join(", ")
         ),
     }
+}
+
+/// An API as a CRD would define it.
+fn definition(api: &Implements) -> Value {
+    let (plural, group) = api.resource.split_once('.').unwrap_or((&api.resource, ""));
+    let version = |version: &PublishedVersion| {
+        let mut version = version.0.clone();
+        if version["served"] != false {
+            version["served"] = json!(true);
+        }
+        version["subresources"]["status"] = json!({});
+        version
+    };
+    let versions: Vec<Value> = api.versions.iter().map(version).collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": { "name": api.resource },
+        "spec": {
+            "group": group, "scope": if api.scope.is_empty() { "Namespaced" } else { &api.scope }, "versions": versions,
+            "names": { "kind": api.kind, "plural": plural, "singular": api.singular },
+        },
+    })
 }
 
 /// A group for kinds that cannot keep theirs.

@@ -33,6 +33,10 @@ pub struct MeshFlags {
     pub policy_in: String,
 }
 
+/// Where Platform Mesh keeps the workspaces of consumers.
+const ORGS: &str = "root:orgs";
+const BELOW_ORGS: &str = "root:orgs:";
+
 const HEADING: &str = "Platform Mesh";
 
 impl MeshFlags {
@@ -40,9 +44,16 @@ impl MeshFlags {
     pub fn check(&self) -> anyhow::Result<()> {
         for path in &self.allow_path {
             let end = path.strip_suffix(":*").unwrap_or(path);
-            if end.strip_prefix(':').is_none_or(|end| carrick_kcp::path::check(end).is_err()) {
+            let Some(end) = end.strip_prefix(':').filter(|end| carrick_kcp::path::check(end).is_ok()) else {
                 bail!(
                     "--allow-path {path:?} is no path expression; write it as :root:orgs:acme, or :root:orgs:* for all"
+                );
+            };
+            // Platform Mesh refuses others, and says so only in the status of the policy.
+            if !end.starts_with(BELOW_ORGS) && !(end == ORGS && path.ends_with(":*")) {
+                bail!(
+                    "--allow-path {path:?} is refused by Platform Mesh, which lets in organisations only; write it as \
+                     :root:orgs:acme, or :root:orgs:* for all"
                 );
             }
         }
@@ -146,10 +157,21 @@ mod tests {
 
     #[test]
     fn paths_are_checked() {
-        for good in [":root:orgs:acme", ":root:orgs:*", ":root"] {
+        for good in [":root:orgs:acme", ":root:orgs:*", ":root:orgs:acme:team:*"] {
             flags(&[good], "root:orgs").check().unwrap();
         }
-        for bad in ["root:orgs:acme", ":root:orgs:", "*", ":", ":root:*:a", ""] {
+        for bad in [
+            "root:orgs:acme",
+            ":root:orgs:",
+            "*",
+            ":",
+            ":root:*:a",
+            "",
+            ":root",
+            ":root:*",
+            ":root:orgs",
+            ":root:providers:x",
+        ] {
             let error = flags(&[bad], "root:orgs").check().unwrap_err().to_string();
             assert!(error.contains("--allow-path") && error.contains(":root:orgs:*"), "{bad}: {error}");
         }

@@ -109,7 +109,12 @@ impl Own {
         let projected = implemented.map(|(_, group)| group).or(projected);
         let choices = Choices { group: projected.map(str::to_owned), ..choices.clone() };
         let needs = rights::needs(&pr, &Crd::from_json(&crd)?, true);
-        Ok(Self { offer: Offer::new(&crd, choices)?, object, needs })
+        let offer = Offer::new(&crd, choices)?;
+        let offer = match &pr.spec.implements {
+            Some(api) => offer.implementing(api, &crd)?,
+            None => offer,
+        };
+        Ok(Self { offer, object, needs })
     }
 }
 

@@ -28,12 +28,28 @@ described! {
         pub versions: Vec<PublishedVersion> = json!({
             "minItems": 1, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
         }),
+        /// Where they were taken from, as carrick writes it. The agent does not read it; carrick doctor says when the API has changed there, if
+        /// its login may read that workspace.
+        pub from: Option<ApiOrigin>,
         /// What makes the copy, in order, beginning with an empty spec. self is the copy so far, other the order, copy the name and the namespace of
         /// the copy. A move takes the value from the order.
         pub spec: Vec<ConversionStep>,
         /// What makes the status of the order, in order, beginning with an empty one. self is the order so far, other the copy. A move takes the value
         /// from the copy.
         pub status: Vec<ConversionStep>,
+    }
+
+    /// The APIExport that an API was taken from.
+    pub struct ApiOrigin {
+        /// Path of its workspace.
+        @required
+        pub path: String = json!({ "minLength": 1 }),
+        /// Its name.
+        @required
+        pub export: String = json!({ "minLength": 1 }),
+        /// Digest of what it said of the API then.
+        @required
+        pub digest: String,
     }
 
     /// The steps of spec.implements that orders are placed by.

@@ -6,10 +6,12 @@
 //!  spec.implements.status   ──▶ Mapping  copy ──▶ status of the order, from an empty one
 //!                               proof    the same, tried on orders that the versions allow
 //!                               force    which steps are at work, and which wait for an approval
+//!  APIResourceSchema        ──▶ origin   what its owner has written, and whether it is still the same
 //! ```
 
 pub mod force;
 mod mapping;
+pub mod origin;
 pub mod proof;
 
 use thiserror::Error;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Finding;
 use super::export::unmet;
-use crate::doctor::facts::{CheckedRight, Facts, Lookup, Published, Tool};
+use crate::doctor::facts::{CheckedRight, Facts, Lookup, OriginState, Published, Tool};
 use crate::doctor::right::RightScope;
 
 pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
@@ -92,7 +92,11 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
                 )),
         ],
         Some(Ok(published)) => {
-            published.iter().flat_map(|one| judge(one, facts, &tool).into_iter().chain(doubts(one, &tool))).collect()
+            let all = published.iter();
+            all.flat_map(|one| {
+                judge(one, facts, &tool).into_iter().chain(doubts(one, &tool)).chain(platform(one, facts))
+            })
+            .collect()
         }
     }
 }
@@ -146,6 +150,33 @@ fn doubts(one: &Published, tool: &Tool) -> impl Iterator<Item = Finding> {
             .id("rules-doubtful")
             .by(tool, &format!("edit publishedresource {}", one.name))
     })
+}
+
+/// What the owner of an API has done to it since it was written down.
+fn platform(one: &Published, facts: &Facts) -> Option<Finding> {
+    let text = |pointer: &str| one.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let resource = text("/spec/implements/resource");
+    let (path, export) = (text("/spec/implements/from/path"), text("/spec/implements/from/export"));
+    let (name, place) = (&one.name, format!("APIExport {export} in workspace {path}"));
+    match facts.origins.get(name)? {
+        OriginState::Same => None,
+        OriginState::Gone => Some(
+            Finding::amber(format!("{name}: {place} exports no {resource} any more, which is served here all the same"))
+                .id("platform-api-gone")
+                .fix("# ask its owner; if it is not to come back:")
+                .fixes(facts.carrick(&format!("withdraw {name}"))),
+        ),
+        OriginState::Changed => Some(
+            Finding::amber(format!(
+                "{name}: the platform's API has changed: {resource} of {place} is not what spec.implements.versions says"
+            ))
+            .id("platform-api-changed")
+            .fix(format!(
+                "carrick provider up --implements {path}:{export}/{resource} --published-resource <file of {name}> …    # \
+                 with the flags of the first time"
+            )),
+        ),
+    }
 }
 
 /// A message, cut where it gets too long; those who explain it tell all of it.
@@ -260,6 +291,38 @@ mod tests {
         assert_eq!(installation(&facts)[0].severity, Green);
         facts.crd = Lookup::There(json!({}));
         assert_eq!(installation(&facts)[0].severity, Amber);
+    }
+
+    #[test]
+    fn a_platforms_api_that_has_changed_is_found_with_the_command_that_takes_it_over() {
+        let from = json!({ "path": "root:platform", "export": "certs", "digest": "1" });
+        let one = Published {
+            name: "certs".to_owned(),
+            problem: None,
+            doubts: Vec::new(),
+            pr: None,
+            object: json!({ "spec": { "implements": { "resource": "certs.platform.example", "from": from } } }),
+            crd: None,
+            schema: Some("v1.certs.platform.example".to_owned()),
+        };
+        let found = |state: Option<OriginState>| {
+            let origins = state.into_iter().map(|state| ("certs".to_owned(), state)).collect();
+            super::published(&Facts { published: Some(Ok(vec![one.clone()])), origins, ..Facts::default() })
+        };
+        for quiet in [None, Some(OriginState::Same)] {
+            assert_eq!(found(quiet).iter().map(|it| it.severity).collect::<Vec<_>>(), [Green]);
+        }
+        let changed = found(Some(OriginState::Changed)).remove(1);
+        assert_eq!((changed.severity, changed.id), (Amber, Some("platform-api-changed")));
+        assert!(
+            changed.text.contains("certs.platform.example of APIExport certs in workspace root:platform"),
+            "{changed:?}"
+        );
+        assert!(
+            changed.fix[0].contains("provider up --implements root:platform:certs/certs.platform.example "),
+            "{changed:?}"
+        );
+        assert_eq!(found(Some(OriginState::Gone)).remove(1).id, Some("platform-api-gone"));
     }
 
     #[test]

@@ -65,12 +65,18 @@ Examples:
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let out = Term::stdout();
-    let url = match args.address.or(args.url) {
+    let given = args.address.or(args.url);
+    let is_given = given.is_some();
+    let url = match given {
         Some(url) => url,
         None => search::dashboard()?,
     };
     let url = format!("{}/state.json", dashboard_url(&url)?);
     let reader = Reader::new(args.reader)?;
+    if !is_given && let Err(error) = look(&url, &reader).await {
+        let forwarded = search::forwarding().await;
+        return Err(if forwarded.is_empty() { error } else { error.context(forwarded) });
+    }
     let look = async |url: &str| look(url, &reader).await;
     if args.output == Output::Json {
         print_json(&waiting("asking the agent", look(&url)).await?)?;

@@ -82,6 +82,26 @@ pub fn dashboard() -> anyhow::Result<String> {
     Ok(url)
 }
 
+/// How to get at the dashboards of the agents on the service cluster; empty if none is found.
+pub async fn forwarding() -> String {
+    let found = tokio::time::timeout(PATIENCE, deployment::all("")).await.ok().and_then(Result::ok).unwrap_or_default();
+    let lines = found.iter().filter_map(|agent| {
+        let (namespace, name) = agent.name.split_once('/')?;
+        Some(format!(
+            "  kubectl -n {namespace} port-forward deployment/{name} 8086 & carrick top    # for {}",
+            agent.slice
+        ))
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "no dashboard answers here; the agents on the service cluster, in the chart with dashboard.enabled:\n{}\n",
+        lines.join("\n")
+    )
+}
+
 /// Whether a kubeconfig is the one that was given, if one was.
 fn leads_there(kubeconfig: &Path, given: &str) -> bool {
     let same = |one: &Path, other: &Path| match (one.canonicalize(), other.canonicalize()) {

@@ -248,6 +248,10 @@ fn without_flags_the_agent_is_found_by_its_deployment() {
             assert!(code == Some(0) && out.contains("default/first"), "{code:?} {out}");
             let (code, out, _) = ask(&["diff", "--kubeconfig", &service]);
             assert_eq!(code, Some(0), "{out}");
+            let top = carrick(&["top", "--once"]).env("KUBECONFIG", &service).output().unwrap();
+            let told = String::from_utf8(top.stderr).unwrap();
+            let command = format!("kubectl -n {namespace} port-forward deployment/one 8086 & carrick top");
+            assert!(top.status.code() == Some(1) && told.contains(&command), "{told}");
         } else {
             assert_eq!(code, Some(2));
             for name in ["one", "two"] {

@@ -5,11 +5,11 @@
 
 pub mod deployment;
 mod file;
+pub mod running;
+pub mod search;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use carrick_syncagent::options::Options;
 use clap::Parser;
 
@@ -84,11 +84,18 @@ impl Identified {
 }
 
 impl AgentFlags {
-    /// These flags, or the Deployment of an agent on the service cluster if nothing says which one is meant. May ask.
+    /// These flags, with what they leave open: the agent on the service cluster or on this machine, its slice, its namespace. May ask.
     pub async fn resolved(&self) -> anyhow::Result<Self> {
-        let from_deployment =
-            if self.names_none() { Some(self.look_for().await?) } else { self.from_deployment.clone() };
-        Ok(Self { from_deployment, ..self.clone() })
+        let found = if self.names_none() { search::agent(self).await? } else { self.clone() };
+        let found = search::completed(found).await?;
+        if found.given().ne(self.given()) {
+            let flags = found.given().map(|flag| {
+                flag.split_once('=').map_or(flag.clone(), |(flag, value)| format!("{flag} {}", quoted(value)))
+            });
+            // Standard output is for the answer.
+            print_error(&format!("# {}\n", flags.collect::<Vec<_>>().join(" ")));
+        }
+        Ok(found)
     }
 
     /// The agent, with its flags from wherever they are.
@@ -105,7 +112,8 @@ impl AgentFlags {
         if let Some(path) = &self.config {
             flags.extend(file::read(path)?);
         }
-        let mut options = parse(flags.into_iter().chain(self.given()))?;
+        let given = self.given().filter(|flag| !flag.starts_with("--from-deployment="));
+        let mut options = parse(flags.into_iter().chain(given))?;
         if self.from_deployment.is_some() {
             // The Deployment's own access to its cluster works from inside only.
             options.kubeconfig.clone_from(&self.kubeconfig);
@@ -133,29 +141,9 @@ impl AgentFlags {
         self.from_deployment.is_none() && self.config.is_none() && texts.iter().all(|text| text.is_empty())
     }
 
-    /// The one Deployment of an agent on the service cluster, or the one that somebody chooses.
-    async fn look_for(&self) -> anyhow::Result<String> {
-        let found = deployment::all(&self.kubeconfig).await.context(
-            "no flag says which agent is meant, such as --kcp-kubeconfig and --apiexportendpointslice-ref, and none can be \
-             looked for",
-        )?;
-        let chosen = match found.as_slice() {
-            [] => anyhow::bail!(
-                "no Deployment of an agent was found on the service cluster, so say which agent is meant, with \
-                 --kcp-kubeconfig, --apiexportendpointslice-ref and --namespace; another cluster is chosen with --kubeconfig"
-            ),
-            [one] => one.name.clone(),
-            several => choose(several)?,
-        };
-        let kubeconfig =
-            if self.kubeconfig.is_empty() { String::new() } else { format!("--kubeconfig {} ", self.kubeconfig) };
-        // Standard output is for the answer.
-        print_error(&format!("# {kubeconfig}--from-deployment {chosen}\n"));
-        Ok(chosen)
-    }
-
     /// What was given on the command line.
     fn given(&self) -> impl Iterator<Item = String> {
+        let from_deployment = self.from_deployment.iter().map(|value| ("--from-deployment", value));
         let flags = [
             ("--kubeconfig", &self.kubeconfig),
             ("--kcp-kubeconfig", &self.kcp_kubeconfig),
@@ -169,6 +157,7 @@ impl AgentFlags {
         flags
             .into_iter()
             .chain(overrides)
+            .chain(from_deployment)
             .filter(|(_, value)| !value.is_empty())
             .map(|(flag, value)| format!("{flag}={value}"))
     }
@@ -182,20 +171,10 @@ impl AgentFlags {
     }
 }
 
-/// Lets somebody choose between agents; an error that names them if nobody can be asked.
-fn choose(agents: &[deployment::Agent]) -> anyhow::Result<String> {
-    let lines =
-        agents.iter().enumerate().map(|(at, agent)| format!("  {}  {}, for {}", at + 1, agent.name, agent.slice));
-    let lines = lines.collect::<Vec<_>>().join("\n");
-    if !std::io::stdin().is_terminal() {
-        anyhow::bail!("there are several agents; say which one is meant, with --from-deployment:\n{lines}");
-    }
-    print_error(&format!("There are several agents:\n{lines}\nWhich one? "));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-    let chosen = number.and_then(|at| agents.get(at));
-    chosen.map(|agent| agent.name.clone()).ok_or_else(|| anyhow::anyhow!("{:?} is none of them", answer.trim()))
+/// A value as a shell takes it.
+fn quoted(value: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,@%+".contains(letter);
+    if value.chars().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', "'\\''")) }
 }
 
 fn parse(flags: impl Iterator<Item = String>) -> anyhow::Result<Options> {

@@ -1,6 +1,7 @@
 //! `carrick diff`: what a changed CRD does to those who use it.
 
 mod documents;
+mod release;
 
 use std::process::ExitCode;
 
@@ -12,29 +13,31 @@ use serde_json::{Value, json};
 
 use crate::agent_flags::AgentFlags;
 use crate::logs;
-use crate::ui::{print, print_json, telling};
+use crate::ui::{print, print_error, print_json, telling};
 
 /// Judge what a changed CRD does to those who use it.
 ///
-/// Compares CRDs or APIResourceSchemas from two files (- for standard input), or what an APIExport lists with what follows from the CRDs of today.
+/// Compares CRDs or APIResourceSchemas from two files (- for standard input), or what an APIExport lists with what follows from the CRDs of today,
+/// or files of a git repository with its last release.
 /// Every change is compatible, tightening or breaking, with an example where one can be made; the validator of carrick plane has checked it.
 /// Exit code 0: compatible; 3: tightening; 4: breaking; 1: an error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The definitions before
-    #[arg(value_name = "OLD", requires = "new")]
-    old: Option<String>,
-    /// The definitions after
-    #[arg(value_name = "NEW")]
-    new: Option<String>,
+    /// The definitions before and after; with --against-release the files and folders to compare, by default the current folder
+    #[arg(value_name = "OLD NEW")]
+    files: Vec<String>,
+    /// Compare with what the files were at the last release: the highest version among the tags of git that come before this commit, or a tag or
+    /// commit of your choice, written --against-release=v1.2.0
+    #[arg(long, value_name = "TAG", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["live", "published_resource"])]
+    against_release: Option<String>,
     #[command(flatten)]
     agent: AgentFlags,
     /// Only these PublishedResources, instead of files
-    #[arg(long, value_name = "NAME", conflicts_with = "old")]
+    #[arg(long, value_name = "NAME", conflicts_with = "files")]
     published_resource: Vec<String>,
     /// Try the new schemas on the objects of all consumers, too
-    #[arg(long, conflicts_with = "old")]
+    #[arg(long, conflicts_with = "files")]
     live: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -56,6 +59,8 @@ const EXAMPLES: &str = "\
 Examples:
   carrick diff old.yaml new.yaml
   git show main:crds.yaml | carrick diff - crds.yaml -o markdown
+  carrick diff --against-release config/crd
+      what has changed since the last tag such as v1.2.0
   carrick diff --live
       what consumers would get if the CRDs of today were exported, and which of
       their objects would be refused; the agent is found by its Deployment";
@@ -73,26 +78,47 @@ pub struct Compared {
 /// Prints the changes.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    let compared = match (&args.old, &args.new) {
-        (Some(old), Some(new)) => files(old, new)?,
-        _ => exported(&args).await?,
+    let mut base = None;
+    let compared = match (args.files.as_slice(), &args.against_release) {
+        (paths, Some(tag)) => {
+            let (name, old, new) = release::read(tag, paths)?;
+            // Standard output is for the answer.
+            print_error(&format!("# compared with {name}\n"));
+            base = Some(name);
+            judged(old, new)
+        }
+        ([old, new], None) => files(old, new)?,
+        ([], None) => exported(&args).await?,
+        _ => anyhow::bail!(
+            "two files are compared, OLD and NEW; with --against-release, files and folders with what they were"
+        ),
     };
     match args.output {
         Output::Text => print(&text(&compared)),
         Output::Markdown => print(&markdown(&compared)),
-        Output::Json => print_json(&value(&compared)?)?,
+        Output::Json => {
+            let mut all = value(&compared)?;
+            if let Some(base) = base {
+                all["release"] = json!(base);
+            }
+            print_json(&all)?;
+        }
     }
     Ok(exit_code(&compared))
 }
 
 fn files(old: &str, new: &str) -> anyhow::Result<Vec<Compared>> {
     anyhow::ensure!(old != "-" || new != "-", "standard input (-) can be only one of the two");
-    let pairs = documents::pairs(documents::read(old)?, documents::read(new)?);
+    Ok(judged(documents::read(old)?, documents::read(new)?))
+}
+
+/// Every definition before, with the one after.
+fn judged(old: Vec<Definition>, new: Vec<Definition>) -> Vec<Compared> {
     let one = |pair: documents::Pair| match pair {
         documents::Pair::Both(old, new) => Compared { about: old.resource(), report: diff(&old, &new), trial: None },
         documents::Pair::Gone(old) => Compared { about: old.resource(), report: gone(&old), trial: None },
     };
-    Ok(pairs.into_iter().map(one).collect())
+    documents::pairs(old, new).into_iter().map(one).collect()
 }
 
 /// What is there no longer.

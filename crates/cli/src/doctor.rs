@@ -14,7 +14,7 @@ mod needs;
 mod repair;
 pub(crate) mod report;
 mod right;
-mod wrap;
+pub(crate) mod wrap;
 
 use std::process::ExitCode;
 use std::time::Duration;

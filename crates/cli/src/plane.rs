@@ -27,6 +27,7 @@ use carrick_client::Server;
 use carrick_kcp::path::is_label;
 use carrick_plane::{Config, Durability, Mode, Plane, PlaneError, User};
 
+use crate::agent_flags::running::{Note, Running};
 use crate::logs::{self, Quiet};
 use crate::signals::StopSignals;
 use crate::ui::{Output, Ui, print, print_error};
@@ -161,6 +162,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     }
     examples::write(&folder.join("examples"), &args.provider_workspace)?;
 
+    let _note = Note::leave(&Running {
+        command: "plane".to_owned(),
+        kubeconfig: folder.join("service.kubeconfig"),
+        kcp_kubeconfig: folder.join("provider.kubeconfig"),
+        ..Running::default()
+    });
     let addresses = Addresses::new(&kcp, &service, &args.provider_workspace, &folder);
     let mut signals = StopSignals::listen()?;
     let ui = Ui::new(true);

@@ -17,6 +17,7 @@ use console::{Key, Term};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::agent_flags::search;
 use crate::dashboard::reader::{Reader, ReaderFlags, dashboard_url};
 use crate::ui::{Output, colours, print, print_json, waiting};
 use crate::{logs, signals};
@@ -29,9 +30,10 @@ use screen::{Size, text};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where the agent serves its dashboard: a URL, or host:port
-    #[arg(value_name = "URL", default_value = "127.0.0.1:8086", conflicts_with = "address")]
-    url: String,
+    /// Where the agent serves its dashboard: a URL, or host:port [default: that of carrick demo --keep or dev on this machine, else
+    /// 127.0.0.1:8086]
+    #[arg(value_name = "URL", conflicts_with = "address")]
+    url: Option<String>,
     /// The same as URL
     #[arg(long, value_name = "URL", hide = true)]
     address: Option<String>,
@@ -52,6 +54,7 @@ const EXAMPLES: &str = "\
 Examples:
   api-syncagent … --dashboard-address :8086
   carrick top
+      of carrick demo --keep, of carrick dev, or at 127.0.0.1:8086
   carrick top http://127.0.0.1:8086
   kubectl -n kcp-system port-forward deployment/api-syncagent 8086 & carrick top
   carrick top https://dashboard.example.com --token-file token \\
@@ -62,8 +65,18 @@ Examples:
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let out = Term::stdout();
-    let url = format!("{}/state.json", dashboard_url(args.address.as_deref().unwrap_or(&args.url))?);
+    let given = args.address.or(args.url);
+    let is_given = given.is_some();
+    let url = match given {
+        Some(url) => url,
+        None => search::dashboard()?,
+    };
+    let url = format!("{}/state.json", dashboard_url(&url)?);
     let reader = Reader::new(args.reader)?;
+    if !is_given && let Err(error) = look(&url, &reader).await {
+        let forwarded = search::forwarding().await;
+        return Err(if forwarded.is_empty() { error } else { error.context(forwarded) });
+    }
     let look = async |url: &str| look(url, &reader).await;
     if args.output == Output::Json {
         print_json(&waiting("asking the agent", look(&url)).await?)?;

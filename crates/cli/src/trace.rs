@@ -75,7 +75,11 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     });
     let orders = orders.await?;
     match args.output {
-        Output::Text => print(&orders.iter().map(|order| tree::text(order, colours())).collect::<Vec<_>>().join("\n")),
+        Output::Text => {
+            let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+            let look = tree::Look { colours: colours(), width };
+            print(&orders.iter().map(|order| tree::text(order, look)).collect::<Vec<_>>().join("\n"));
+        }
         Output::Json => print_json(&orders)?,
     }
     Ok(if orders.iter().any(Node::has_problem) { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -97,6 +97,16 @@ impl Node {
     }
 }
 
+/// A time without fractions of a second, which some operators write and nobody needs.
+fn seconds(at: &str) -> String {
+    match at.split_once('.') {
+        Some((whole, fraction)) if fraction.trim_end_matches('Z').bytes().all(|digit| digit.is_ascii_digit()) => {
+            format!("{whole}Z")
+        }
+        _ => at.to_owned(),
+    }
+}
+
 /// What an object says about itself: that it is being deleted and by whom it is held, its conditions, the first fields of its status.
 fn notes(object: &Value) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -109,7 +119,8 @@ fn notes(object: &Value) -> Vec<Note> {
     for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
         let text = |key: &str| condition[key].as_str().unwrap_or_default();
         let (kind, status, message) = (text("type"), text("status"), text("message"));
-        let since = condition["lastTransitionTime"].as_str().map(|at| format!(" since {at}")).unwrap_or_default();
+        let since =
+            condition["lastTransitionTime"].as_str().map(|at| format!(" since {}", seconds(at))).unwrap_or_default();
         let message = if message.is_empty() { String::new() } else { format!(": {message}") };
         let line = format!("{kind} is {status}{since}{message}");
         // Whether False is good or bad news only the operator knows.

@@ -187,6 +187,7 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
         .current_dir(&work)
         .env("PATH", path)
         .env("HOME", scratch.path())
+        .env_remove("XDG_STATE_HOME")
         .env("CARRICK_SOURCE", &source)
         .env_remove("KUBECONFIG")
         .stdin(Stdio::null())

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::manifests::{NAME, PROVIDER_PATH, SECRET};
-use super::stage::{PROVIDER, Stage};
+use super::manifests::{AGENT_NAMESPACE, EXPORT, NAME, NAMESPACE, PROVIDER_PATH, SECRET};
+use super::stage::{AGENT, PROVIDER, Stage};
+use crate::agent_flags::running::{Note, Running};
 use crate::kubeconfig;
 use crate::signals::StopSignals;
 use crate::ui::{Done, Failed, Step, Ui};
@@ -27,6 +28,16 @@ pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Re
         ui.command(agent.dashboard());
     }
     commands(&ui, &written, &urls[0]);
+    let _note = Note::leave(&Running {
+        command: "demo".to_owned(),
+        kubeconfig: written.join("service.kubeconfig"),
+        kcp_kubeconfig: written.join("provider.kubeconfig"),
+        slice: EXPORT.to_owned(),
+        namespace: AGENT_NAMESPACE.to_owned(),
+        agent: AGENT.to_owned(),
+        dashboard: stage.agent().map(|agent| agent.dashboard().to_owned()).unwrap_or_default(),
+        ..Running::default()
+    });
     let signals = StopSignals::listen();
     ui.line("\nRunning until Ctrl-C.");
     tokio::select! {
@@ -79,6 +90,10 @@ fn commands(ui: &Ui, folder: &Path, url: &str) {
     kubectl("service", "get secrets -A");
     ui.heading("As the provider, in kcp");
     kubectl("provider", "get apiexports,apiresourceschemas");
+    ui.heading("What carrick says of it, without flags");
+    ui.command("carrick doctor");
+    ui.command(&format!("carrick trace {NAMESPACE}/{NAME}"));
+    ui.command("carrick top");
     ui.heading("Change something and watch it travel");
     kubectl("team-a", &format!("patch httpbin {NAME} --type merge -p '{{\"spec\":{{\"region\":\"ap-south\"}}}}'"));
     kubectl("team-a", "get httpbins -w");

@@ -13,6 +13,8 @@ use crate::ui::{Done, Failed, Observed, Step, Ui};
 
 /// The provider's user, administrator of the provider's workspace.
 pub const PROVIDER: &str = "provider";
+/// The name of the agent.
+pub const AGENT: &str = "httpbin";
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A consumer.
@@ -89,7 +91,7 @@ impl Stage {
             local: Server::from_kubeconfig_yaml(&self.service.kubeconfig(AGENT_USER, None)?)?,
             kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(AGENT_USER, Some(PROVIDER_PATH))?)?,
             namespace: AGENT_NAMESPACE.to_owned(),
-            name: "httpbin",
+            name: AGENT,
             export: EXPORT,
             selector: String::new(),
         };

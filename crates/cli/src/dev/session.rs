@@ -14,7 +14,8 @@ use super::board;
 use super::ledger::{Action, Ledger};
 use super::screen::{Mark, Screen};
 use super::sources::{Side, Sources};
-use super::stage::{CONSUMER, Cluster, PROVIDER, Stage};
+use super::stage::{CONSUMER, Cluster, EXPORT, PROVIDER, Stage};
+use crate::agent_flags::running::{Note, Running};
 use crate::demo::fetch;
 use crate::init;
 use crate::ui::Ui;
@@ -51,6 +52,18 @@ impl Session {
         }
         let home = self.home().await?;
         self.greet(folder, service);
+        let _note = Note::leave(&Running {
+            command: "dev".to_owned(),
+            kubeconfig: service
+                .and_then(|path| path.canonicalize().ok())
+                .unwrap_or_else(|| folder.join("service.kubeconfig")),
+            kcp_kubeconfig: folder.join("provider.kubeconfig"),
+            slice: EXPORT.to_owned(),
+            namespace: self.stage.namespace(),
+            agent: EXPORT.to_owned(),
+            selector: self.stage.selector(),
+            dashboard: self.stage.agent.as_ref().map(|agent| agent.dashboard().to_owned()).unwrap_or_default(),
+        });
         for folder in self.sources.empty() {
             let text = format!(
                 "{} holds no *.yaml, *.yml or *.json (folders in it are not read); put one in",

@@ -98,8 +98,13 @@ impl Stage {
     }
 
     /// The agent's namespace on the service cluster.
-    fn namespace(&self) -> String {
+    pub fn namespace(&self) -> String {
         format!("carrick-dev-{}", self.applier.run)
+    }
+
+    /// Which PublishedResources the agent serves.
+    pub fn selector(&self) -> String {
+        format!("{LABEL}={}", self.applier.run)
     }
 
     /// Creates the export, starts the agent, and binds the consumer to it.
@@ -130,7 +135,7 @@ impl Stage {
             namespace: self.namespace(),
             name: EXPORT,
             export: EXPORT,
-            selector: format!("{LABEL}={}", self.applier.run),
+            selector: self.selector(),
         })?;
         self.agent = Some(agent);
         Ok(())

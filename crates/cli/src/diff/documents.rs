@@ -5,7 +5,6 @@ use std::io::Read;
 use anyhow::Context;
 use carrick_evolution::Definition;
 use carrick_json::manifest;
-use serde_json::Value;
 
 /// Two definitions that belong together.
 pub enum Pair {
@@ -24,17 +23,15 @@ pub fn read(file: &str) -> anyhow::Result<Vec<Definition>> {
     } else {
         bytes = std::fs::read(file).with_context(|| format!("cannot read {file}"))?;
     }
-    let mut found = Vec::new();
-    let objects = manifest::objects(&manifest::text(&bytes)).with_context(|| name.to_owned())?;
-    for object in objects.iter().filter(|object| Definition::is_one(object)) {
-        found.push(definition(object).with_context(|| name.to_owned())?);
-    }
+    let found = parse(&bytes).with_context(|| name.to_owned())?;
     anyhow::ensure!(!found.is_empty(), "{name} has no CustomResourceDefinition and no APIResourceSchema");
     Ok(found)
 }
 
-fn definition(document: &Value) -> anyhow::Result<Definition> {
-    Ok(Definition::read(document)?)
+/// All definitions in the content of a file.
+pub fn parse(bytes: &[u8]) -> anyhow::Result<Vec<Definition>> {
+    let objects = manifest::objects(&manifest::text(bytes))?;
+    objects.iter().filter(|object| Definition::is_one(object)).map(|object| Ok(Definition::read(object)?)).collect()
 }
 
 /// One with one; of several, those of the same resource, or else of the same kind.

@@ -4,43 +4,78 @@ use std::fmt::Write as _;
 
 use carrick_process::printable::one_line;
 use carrick_syncagent::trace::{Node, Note, Severity};
-use console::{Style, style};
+use console::Style;
+
+use crate::doctor::wrap;
+
+/// How a tree is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// Whether it has colours.
+    pub colours: bool,
+    /// How wide lines may be; without it, each note is one line, for programs such as grep.
+    pub width: Option<usize>,
+}
+
+/// The narrowest part of a line that words are put into, however deep it is in the tree.
+const NARROWEST: usize = 30;
+
+impl Look {
+    /// A text in lines that fit behind the branches of the tree.
+    fn lines(self, text: &str, branches: &str) -> Vec<String> {
+        match self.width {
+            None => vec![text.to_owned()],
+            Some(width) => wrap::text(text, width.saturating_sub(branches.chars().count()).max(NARROWEST)),
+        }
+    }
+
+    fn painted(self, style: &Style, text: &str) -> String {
+        if self.colours { style.clone().force_styling(true).apply_to(text).to_string() } else { text.to_owned() }
+    }
+}
 
 /// The tree for people.
-pub fn text(order: &Node, colours: bool) -> String {
+pub fn text(order: &Node, look: Look) -> String {
     let mut text = String::new();
-    draw(order, &mut text, ("", ""), colours);
+    draw(order, &mut text, ("", ""), look);
     text
 }
 
-/// A note for a line. Others have written what objects say about themselves: none of it ends the line or paints anything.
-fn line(note: &Note, colours: bool) -> String {
-    let text = one_line(&note.text);
-    if !colours {
-        return text.into_owned();
-    }
-    let style = match note.severity {
+fn style_of(note: &Note) -> Style {
+    match note.severity {
         Severity::Plain => Style::new().dim(),
         Severity::Waiting => Style::new().yellow(),
         Severity::Problem => Style::new().red(),
-    };
-    style.force_styling(true).apply_to(text).to_string()
+    }
 }
 
-/// Draws a node after one beginning of a line, and everything below it after another.
-fn draw(node: &Node, text: &mut String, (first, rest): (&str, &str), colours: bool) {
+/// Draws a node after one beginning of a line, and everything below it after another. Others have written what objects say about themselves:
+/// none of it ends a line or paints anything.
+fn draw(node: &Node, text: &mut String, (first, rest): (&str, &str), look: Look) {
     let (object, place) = (one_line(&node.object), one_line(&node.place));
     let created = node.created.as_ref().map(|at| format!(", since {}", one_line(at))).unwrap_or_default();
-    let shown = if colours { style(object).bold().force_styling(true).to_string() } else { object.into_owned() };
+    let below = format!("{rest}{}", if node.children.is_empty() { "   " } else { "│  " });
+    let shown = look.painted(&Style::new().bold(), &object);
+    let (about, used) = (format!("{place}{created}"), [first, &object, "  ", &place, &created]);
+    let fits = look.width.is_none_or(|width| used.iter().map(|part| part.chars().count()).sum::<usize>() <= width);
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{first}{shown}  {place}{created}");
-    let below = if node.children.is_empty() { "   " } else { "│  " };
+    if fits {
+        let _ = writeln!(text, "{first}{shown}  {about}");
+    } else {
+        let _ = writeln!(text, "{first}{shown}");
+        for line in look.lines(&about, &below) {
+            let _ = writeln!(text, "{below}{line}");
+        }
+    }
     for note in &node.notes {
-        let _ = writeln!(text, "{rest}{below}{}", line(note, colours));
+        for (at, line) in look.lines(&one_line(&note.text), &format!("{below}  ")).iter().enumerate() {
+            let indent = if at == 0 { "" } else { "  " };
+            let _ = writeln!(text, "{below}{indent}{}", look.painted(&style_of(note), line));
+        }
     }
     for (at, child) in node.children.iter().enumerate() {
         let (branch, beside) = if at + 1 == node.children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        draw(child, text, (&format!("{rest}{branch}"), &format!("{rest}{beside}")), colours);
+        draw(child, text, (&format!("{rest}{branch}"), &format!("{rest}{beside}")), look);
     }
 }
 
@@ -65,7 +100,7 @@ mod tests {
         let mut order = Node::of("Bucket", &object, forged);
         order.children.push(Node::unknown("secrets", forged, forged));
         for colours in [false, true] {
-            let text = super::text(&order, colours);
+            let text = super::text(&order, Look { colours, width: None });
             assert_eq!(text.lines().count(), 6, "{text}");
             assert!(!text.contains("\u{1b}[32m") && !text.contains("\u{1b}[2J"), "{text:?}");
         }
@@ -80,7 +115,7 @@ mod tests {
             object
         };
         let mut order = Node::of("Bucket", &object("one", json!({})), "in workspace root:a");
-        let status = json!({ "status": { "url": "u", "deep": {}, "conditions": [{ "type": "Ready", "status": "False", "message": "no disk" }] } });
+        let status = json!({ "status": { "url": "u", "deep": {}, "conditions": [{ "type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:05.678901234Z", "message": "no disk" }] } });
         let mut copy = Node::of("Bucket", &object("c", status), "on the service cluster");
         let gone = json!({ "metadata": { "deletionTimestamp": "d", "finalizers": ["x/y"] } });
         copy.children.push(Node::of("Pod", &object("p", gone), "owned"));
@@ -90,14 +125,31 @@ mod tests {
         let expected = "\
 Bucket ns/one  in workspace root:a, since t
 ├─ Bucket ns/c  on the service cluster, since t
-│  │  Ready is False: no disk
+│  │  Ready is False since 2026-01-02T03:04:05Z: no disk
 │  │  status: url: u
 │  └─ Bucket ns/p  owned, since t
 │        is being deleted since d; held by x/y
 └─ secrets  related
       cannot be read: 403
 ";
-        assert_eq!(super::text(&order, false), expected);
-        assert_eq!(console::strip_ansi_codes(&super::text(&order, true)), expected);
+        let look = |colours, width| super::text(&order, Look { colours, width });
+        assert_eq!(look(false, None), expected);
+        assert_eq!(console::strip_ansi_codes(&look(true, Some(80))), expected);
+        assert_eq!(look(false, Some(80)), expected);
+    }
+
+    #[test]
+    fn a_tree_fits_the_terminal_and_stays_a_tree() {
+        let long = "a_name_that_is_as_long_as_those_of_copies_are-with_a_hash_of_twenty_bytes";
+        let status = json!({ "conditions": [{ "type": "Ready", "status": "True", "message": "one word and another ".repeat(9) }] });
+        let object = json!({ "kind": "Bucket", "metadata": { "namespace": "ns", "name": long, "creationTimestamp": "t" }, "status": status });
+        let mut order = Node::of("Bucket", &object, "in workspace root:orgs:acme:team-a");
+        order.children.push(Node::of("Bucket", &object, "on the service cluster"));
+        let text = super::text(&order, Look { colours: false, width: Some(80) });
+        let widths: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
+        assert!(widths.iter().all(|width| *width <= 80 + 8), "{text}");
+        assert!(widths.iter().filter(|width| **width > 80).count() <= 2, "only names are longer than a line: {text}");
+        let roots = text.lines().skip(1).take_while(|line| !line.starts_with('└'));
+        assert!(roots.clone().count() > 2 && roots.clone().all(|line| line.starts_with("│  ")), "{text}");
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::running::carrick;
 use serde_json::{Value, json};
 
 fn crd(plural: &str, size: &Value) -> Value {
@@ -30,9 +31,7 @@ fn file(name: &str, documents: &[Value]) -> PathBuf {
 
 /// Exit code, standard output and standard error.
 fn diff(arguments: &[&str], input: &str) -> (i32, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_carrick"))
-        .arg("diff")
-        .args(arguments)
+    let mut child = carrick(&[&["diff"], arguments].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -145,4 +144,63 @@ fn changed_files_of_a_repository_are_judged_with_nothing_but_git() {
     assert!(code == 4 && text.contains("**breaking: its definitions go away"), "{code} {text}");
     assert_eq!(run(&["--base", "nowhere", "config/crd.yaml"]).0, 1);
     assert_eq!(run(&["--fail-on", "everything"]).0, 1);
+}
+
+/// With a repository, its last release is what to compare with.
+#[test]
+fn files_are_compared_with_the_last_release_wherever_they_were_then() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("releases-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(folder.join("config")).unwrap();
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.current_dir(&folder).args(["-c", "user.name=a", "-c", "user.email=a@example.com"]).args(arguments);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let sized = |size: Value| crd("things", &size).to_string();
+    let run = |arguments: &[&str]| {
+        let output = carrick(&[&["diff"], arguments].concat()).current_dir(&folder).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    git(&["init", "--quiet"]);
+    let commit = |message: &str| {
+        git(&["add", "--all"]);
+        git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+    };
+    write("config/things.yaml", &sized(json!({"type": "integer"})));
+    commit("first");
+    let (code, _, told) = run(&["--against-release"]);
+    assert!(code == 1 && told.contains("no tag such as v1.2.0") && told.contains("git fetch --tags"), "{code} {told}");
+    git(&["tag", "v1.9.0"]);
+    write("config/things.yaml", &sized(json!({"type": "integer", "maximum": 9})));
+    commit("second");
+    git(&["tag", "v1.10.0"]);
+    // A release itself is compared with the one before.
+    let (code, told, name) = run(&["--against-release", "config"]);
+    assert!(code == 3 && told.contains("maximum 9 is new") && name.contains("# compared with v1.9.0"), "{told} {name}");
+    // Moved, changed, and beside a template that is no YAML; none of it committed.
+    std::fs::rename(folder.join("config/things.yaml"), folder.join("config/all.yaml")).unwrap();
+    write("config/all.yaml", &sized(json!({"type": "integer", "maximum": 7})));
+    write("config/template.yaml", "kind: CustomResourceDefinition\n{{- if .Values.crds }}\n");
+    commit("third");
+    write("config/all.yaml", &sized(json!({"type": "integer", "maximum": 6})));
+    let (code, told, name) = run(&["--against-release", "-o", "json"]);
+    let told: Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{told} {name}"));
+    assert_eq!((code, &told["release"]), (3, &json!("v1.10.0")), "{told}");
+    assert_eq!(told["changes"][0]["reason"], "maximum changes from 9 to 6", "{told}");
+    assert!(name.contains("# left out: config/template.yaml: "), "{name}");
+    let (code, _, told) = run(&["--against-release=v1.9.0", "config/all.yaml"]);
+    assert!(code == 0 && told.contains("had no definitions at v1.9.0"), "{told}");
+    for (arguments, words) in [
+        (&["--against-release=nowhere"][..], "git knows no tag or commit nowhere"),
+        (&["--against-release=--output=x"], "git knows no tag or commit --output=x"),
+        (&["--against-release", "nothing"], "nothing has no CustomResourceDefinition"),
+        (&["one.yaml"], "two files are compared, OLD and NEW"),
+    ] {
+        let (code, _, told) = run(arguments);
+        assert!(code == 1 && told.contains(words), "{arguments:?}: {code} {told}");
+    }
 }

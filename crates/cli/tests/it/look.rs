@@ -65,7 +65,8 @@ impl Stage {
         let paths = [("--crd", "crd.yaml"), ("--published-resource", "pr.yaml"), ("--object", "order.yaml")];
         let mut args = vec!["dev".to_owned(), "--data-dir".to_owned(), folder.path("dev")];
         args.extend(paths.iter().flat_map(|(flag, name)| [(*flag).to_owned(), folder.path(name)]));
-        let mut dev = Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let mut dev = Running::start_noted(&args, &folder.path("state"));
         dev.until("object buckets default/first: order generation 1 → copy generation 1");
         Self { folder, dev }
     }
@@ -247,6 +248,10 @@ fn without_flags_the_agent_is_found_by_its_deployment() {
             assert!(code == Some(0) && out.contains("default/first"), "{code:?} {out}");
             let (code, out, _) = ask(&["diff", "--kubeconfig", &service]);
             assert_eq!(code, Some(0), "{out}");
+            let top = carrick(&["top", "--once"]).env("KUBECONFIG", &service).output().unwrap();
+            let told = String::from_utf8(top.stderr).unwrap();
+            let command = format!("kubectl -n {namespace} port-forward deployment/one 8086 & carrick top");
+            assert!(top.status.code() == Some(1) && told.contains(&command), "{told}");
         } else {
             assert_eq!(code, Some(2));
             for name in ["one", "two"] {
@@ -254,6 +259,49 @@ fn without_flags_the_agent_is_found_by_its_deployment() {
             }
         }
     }
+}
+
+#[test]
+fn without_flags_what_runs_on_this_machine_is_found_and_the_flags_are_printed() {
+    let stage = Stage::open("found-here");
+    let nowhere = stage.folder.path("no.kubeconfig");
+    let here = |arguments: &[&str]| {
+        let mut command = carrick(arguments);
+        command.env("XDG_STATE_HOME", stage.folder.path("state")).env("KUBECONFIG", &nowhere);
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (service, kcp) = (stage.folder.path("dev/service.kubeconfig"), stage.folder.path("dev/provider.kubeconfig"));
+    let flags = format!(
+        "# --kubeconfig {service} --kcp-kubeconfig {kcp} --apiexportendpointslice-ref dev --namespace carrick-dev-"
+    );
+    let (code, out, told) = here(&["doctor", "--fail-on", "red"]);
+    assert!(told.contains(&flags) && told.contains(" --agent-name dev "), "{told}");
+    assert!(code == Some(0) && out.contains("buckets is published as"), "{code:?} {out} {told}");
+    for command in [["explain"].as_slice(), &["trace", "default/first"], &["drift"], &["diff"], &["withdraw", "Bucket"]]
+    {
+        let (code, out, told) = here(command);
+        assert!(code == Some(0) && told.contains(&flags), "{command:?}: {code:?} {out} {told}");
+    }
+    let (code, out, told) = here(&["top", "--once"]);
+    assert!(code == Some(0) && out.contains("buckets") && told.contains(&stage.dashboard()), "{out} {told}");
+    // Whoever gives the kubeconfigs needs neither the name of the slice nor the namespace.
+    let (code, out, told) = ask(&["explain", "--kubeconfig", &service, "--kcp-kubeconfig", &kcp]);
+    assert!(told.contains(&flags) && code == Some(0) && out.contains("default/first"), "{code:?} {out} {told}");
+    // Of two, somebody chooses.
+    let data = stage.folder.path("plane");
+    let arguments = ["plane", "--data-dir", &data, "--port-kcp", "0", "--port-service", "0"];
+    let mut plane = Running::start_noted(&arguments, &stage.folder.path("state"));
+    plane.until("Running until Ctrl-C");
+    let (code, _, told) = here(&["explain"]);
+    assert!(code == Some(1) && told.contains("there are several agents"), "{code:?} {told}");
+    assert!(told.contains("1  carrick dev, ") && told.contains("2  carrick plane, "), "{told}");
+    // One that ends, however it does, is not found any more. What is left has nothing to look at yet.
+    let (code, _) = stage.dev.stop("KILL");
+    assert_eq!(code, None);
+    let (code, _, told) = here(&["doctor"]);
+    assert!(code == Some(2) && told.contains("has no APIExportEndpointSlice"), "{code:?} {told}");
 }
 
 /// Exit code, standard output and standard error of a command.

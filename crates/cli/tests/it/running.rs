@@ -12,8 +12,14 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// A command line of the built binary.
 pub fn carrick(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_carrick"));
-    command.args(args).env_remove("RUST_LOG");
+    // What runs on this machine besides is not what a test means.
+    command.args(args).env_remove("RUST_LOG").env("XDG_STATE_HOME", nothing_runs());
     command
+}
+
+/// A state folder for commands that are to find nothing that runs.
+fn nothing_runs() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}", uuid::Uuid::new_v4().simple()))
 }
 
 /// What kubectl says, or nothing if there is no kubectl here.
@@ -51,6 +57,14 @@ impl Running {
     #[allow(dead_code, reason = "not every test needs it")]
     pub fn start(args: &[&str]) -> Self {
         let mut child = carrick(args).stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        Self::reading(child, stdout)
+    }
+
+    /// The same where others look for what runs on this machine.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn start_noted(args: &[&str], state: &str) -> Self {
+        let mut child = carrick(args).env("XDG_STATE_HOME", state).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
         Self::reading(child, stdout)
     }

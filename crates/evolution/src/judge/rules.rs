@@ -19,11 +19,26 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
     findings
 }
 
+/// Between a rule and what lets pass an update that leaves alone everything that the rule reads, as schemas of APIExports have it.
+const GUARD: &str = ") || (oldSelf.hasValue() && ";
+
+/// What a rule asks for, and whether it lets pass what stays as it is.
+fn said(rule: &Value) -> (&str, bool) {
+    let text = rule["rule"].as_str().unwrap_or_default().trim();
+    let guarded = if rule["optionalOldSelf"] == true { text.split_once(GUARD) } else { None };
+    // Which fields are compared depends on those that the schema has, and is nothing that the rule asks for.
+    let bare = guarded.and_then(|(bare, rest)| Some((bare.strip_prefix('(')?.trim(), rest.strip_suffix(')')?)));
+    bare.map_or((text, false), |(bare, _)| (bare, true))
+}
+
 /// The rules of a node: what is checked, and the whole entry.
 fn entries(schema: &Value) -> Vec<((&str, bool), &Value)> {
     let list = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
-    list.map(|rule| ((rule["rule"].as_str().unwrap_or_default().trim(), rule["optionalOldSelf"] == true), rule))
-        .collect()
+    list.map(|rule| {
+        let (text, guarded) = said(rule);
+        ((text, !guarded && rule["optionalOldSelf"] == true), rule)
+    })
+    .collect()
 }
 
 fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
@@ -42,6 +57,14 @@ fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
             Some(_) if reads_changed(rule, (old, new), at) => {
                 let reason = format!("a rule reads values whose type or format changes: {}", words());
                 findings.push(Finding::new(at, Tightening, reason));
+            }
+            Some((_, known)) if said(known).1 && !said(rule).1 => {
+                let reason = format!("a rule lets pass no more what was there before: {}", words());
+                findings.push(Finding::new(at, Tightening, reason).of(RULES));
+            }
+            Some((_, known)) if known["rule"] != rule["rule"] => {
+                let reason = format!("a rule lets pass what was there before in another way: {}", words());
+                findings.push(Finding::new(at, Compatible, reason));
             }
             Some((_, known)) if known != rule => {
                 findings.push(Finding::new(at, Compatible, format!("a rule is refused in other words: {}", words())));
@@ -181,6 +204,35 @@ mod tests {
         let told = "a rule reads values whose type or format changes: m";
         assert_eq!(found(guarded, &loose, &text), [told]);
         assert_eq!(found("self.spec == self.spec", &integer, &loose), [told]);
+    }
+
+    #[test]
+    fn a_rule_is_the_same_whatever_it_compares_to_let_pass_what_was_there_before() {
+        let schema = |entry: Value, fields: &[&str]| {
+            let fields: serde_json::Map<String, Value> =
+                fields.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+            json!({ "type": "object", "x-kubernetes-validations": [entry], "properties": fields })
+        };
+        let plain = || json!({ "rule": "self == self", "message": "m" });
+        let guarded = |fields: &[&str]| {
+            let same: Vec<String> =
+                fields.iter().map(|name| format!("self.{name} == oldSelf.value().{name}")).collect();
+            let rule = format!("(self == self) || (oldSelf.hasValue() && {})", same.join(" && "));
+            json!({ "rule": rule, "message": "m", "optionalOldSelf": true })
+        };
+        let found = |old: Value, new: Value| {
+            let mut findings = Vec::new();
+            rules(&schema(old, &["a"]), &schema(new, &["a", "b"]), &[], &mut findings);
+            findings.into_iter().map(|one| (one.class, one.reason)).collect::<Vec<_>>()
+        };
+        let other_way = "a rule lets pass what was there before in another way: m".to_owned();
+        assert_eq!(found(guarded(&["a"]), guarded(&["a", "b"])), [(Compatible, other_way.clone())]);
+        assert_eq!(found(plain(), guarded(&["a", "b"])), [(Compatible, other_way)]);
+        let no_more = "a rule lets pass no more what was there before: m".to_owned();
+        assert_eq!(found(guarded(&["a"]), plain()), [(Tightening, no_more)]);
+        let other = json!({ "rule": "self != self", "message": "m" });
+        let changed = found(plain(), other);
+        assert_eq!((changed[0].0, changed[1].0), (Tightening, Compatible), "{changed:?}");
     }
 
     fn rules_of(old: &Value, new: &Value) -> Vec<String> {

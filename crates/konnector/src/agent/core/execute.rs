@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use carrick_bind_api::core::conditions::PENDING;
 use carrick_bind_api::core::names::{CONSUMER_CLUSTER_UID, MANAGED_LABEL};
 use carrick_client::Error;
 use carrick_execute::{Advice, Agent, Executor, StepError, Verb, resource};
@@ -162,7 +163,7 @@ impl Writing<'_> {
 
 impl From<Conflict> for Trouble {
     fn from(conflict: Conflict) -> Self {
-        Self::Conflict(conflict.message)
+        if conflict.reason == PENDING { Self::Pending(conflict.message) } else { Self::Conflict(conflict.message) }
     }
 }
 

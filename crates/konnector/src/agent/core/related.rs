@@ -29,7 +29,7 @@ use crate::decide::core::related::{RelatedView, RelatedWant, decide, is_copy};
 use crate::decide::objects::{CONSUMER, PROVIDER, address};
 
 /// How many objects a condition names.
-const MOST_NAMED: usize = 3;
+const MOST_NAMED: usize = 8;
 
 /// Adds what a binding wants of related objects, and of what it has wanted before; with no entries, copies of all that go.
 pub(super) fn want(wanted: &mut Wanted, found: &AnyBinding, guarded: &Guarded) -> Vec<String> {
@@ -43,13 +43,15 @@ pub(super) fn want(wanted: &mut Wanted, found: &AnyBinding, guarded: &Guarded) -
     for named in recorded(found) {
         let Some((direction, plural)) = named.split_once('/') else { continue };
         let Some((_, kind)) = RESOURCES.iter().find(|(known, _)| *known == plural) else { continue };
-        let mut selectors = Vec::new();
-        for entry in entries.iter().filter(|entry| kind_of(entry) == named) {
-            match CompiledSelector::of(entry) {
-                Ok(selector) => selectors.push(selector),
-                Err(error) => problems.push(format!("an entry for {plural} is not followed: {error}")),
+        let selected = entries.iter().filter(|entry| kind_of(entry) == named).map(CompiledSelector::of);
+        let selectors = match selected.collect::<Result<Vec<_>, _>>() {
+            Ok(selectors) => selectors,
+            // What it selects is not known, so nothing is copied and nothing is deleted.
+            Err(error) => {
+                problems.push(format!("an entry for {plural} is not followed: {error}"));
+                continue;
             }
-        }
+        };
         let text = str::to_owned;
         let (group, version, kind) = (String::new(), text("v1"), text(kind));
         let kind = ApiKind { group, version, kind, plural: text(plural), namespaced: true };
@@ -76,7 +78,7 @@ fn recorded(found: &AnyBinding) -> BTreeSet<String> {
 pub(super) async fn record(local: &CoreLocal, found: &AnyBinding, hub: Option<&Arc<Hub>>) -> PassResult {
     let before = recorded(found);
     let mut kinds: BTreeSet<String> = found.spec().related_resources.iter().map(kind_of).collect();
-    let is_left = |kind: &String| hub.is_none_or(|hub| hub.left(found, Some(kind)).is_some());
+    let is_left = |kind: &String| hub.is_none_or(|hub| hub.left(found, Some(kind.as_str())).is_some());
     kinds.extend(before.iter().filter(|kind| is_left(kind)).cloned().collect::<Vec<_>>());
     if kinds == before {
         return PassResult::default();
@@ -90,9 +92,9 @@ pub(super) async fn record(local: &CoreLocal, found: &AnyBinding, hub: Option<&A
 
 impl Hub {
     /// Why copies that were made for a binding are still there, or may be; none if they are gone.
-    pub fn left(&self, found: &AnyBinding, kind: Option<&String>) -> Option<String> {
+    pub fn left(&self, found: &AnyBinding, kind: Option<&str>) -> Option<String> {
         let uid = &found.metadata().uid;
-        for named in recorded(found).iter().filter(|named| kind.is_none_or(|kind| kind == *named)) {
+        for named in recorded(found).iter().filter(|named| kind.is_none_or(|kind| kind == named.as_str())) {
             let (direction, plural) = named.split_once('/')?;
             let wanted = self.wanted();
             let Some(api) = wanted.get(plural) else { return Some(format!("{plural} are not watched yet")) };
@@ -190,18 +192,17 @@ impl Hub {
             }
             return Ok(Outcome::Again);
         }
-        // Without one there is nothing to write, or there are steps of none.
+        if api.related.iter().any(|want| want.selectors.is_empty()) {
+            // Somebody waits for the last copy to go.
+            self.notify();
+        }
         let Some(want) = decided.want else {
             return decided.plan.conflict.map_or(Ok(Outcome::Settled), |it| Err(it.into()));
         };
         let copy_at = address(if want.from_provider { CONSUMER } else { PROVIDER }, &api.kind, &key.object);
         let (manager, marks, watches) = (RELATED_FIELD_MANAGER, view.marks(want), [&consumer, &provider]);
         let writing = Writing { hub: self, key, noted: noted.clone(), source: None, copy_at, marks, manager, watches };
-        let done = writing.carry_out(decided.plan).await;
-        if api.related.iter().any(|want| want.selectors.is_empty()) {
-            self.notify();
-        }
-        done
+        writing.carry_out(decided.plan).await
     }
 
     /// Whether there is an object of a binding's APIs in a namespace; none if that is not known yet.

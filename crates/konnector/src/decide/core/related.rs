@@ -91,10 +91,6 @@ impl<'a> RelatedView<'a> {
         let there = (self.provider, address(PROVIDER, self.kind, self.key));
         if want.from_provider { [there, here] } else { [here, there] }
     }
-
-    fn refused(&self, reason: &'static str, why: &str) -> Conflict {
-        Conflict { reason, message: format!("{} {}: {why}", self.kind.kind, self.key) }
-    }
 }
 
 /// What to do about a related object, and for which of those that want it.
@@ -116,7 +112,7 @@ pub fn decide<'a>(view: &RelatedView<'a>) -> Option<RelatedPlan<'a>> {
         let owner = copy.map(|copy| view.marks(want).owner(copy));
         if let Some(barred) = (view.bars)(source) {
             if want.selecting(source).any(CompiledSelector::is_specific) {
-                conflict = Some(view.refused(PENDING, &format!("it is not copied: {barred}")));
+                conflict = Some(refused(PENDING, format!("it is not copied: {barred}")));
             }
             continue;
         }
@@ -127,7 +123,7 @@ pub fn decide<'a>(view: &RelatedView<'a>) -> Option<RelatedPlan<'a>> {
             || view.key.namespace.as_deref() == Some(DEFAULT_NAMESPACE);
         if !is_open && !(view.is_used)(want)? {
             let why = "providers write only where somebody uses their API: create one of its objects in that namespace, or bind it there";
-            conflict = Some(view.refused(PENDING, why));
+            conflict = Some(refused(PENDING, why));
             continue;
         }
         match (owner, copy) {
@@ -139,7 +135,7 @@ pub fn decide<'a>(view: &RelatedView<'a>) -> Option<RelatedPlan<'a>> {
             _ => {
                 let why =
                     "the other side has one of that name, which is left as it is; delete or rename one of the two";
-                conflict = Some(view.refused(FOREIGN_OBJECT_EXISTS, why));
+                conflict = Some(refused(FOREIGN_OBJECT_EXISTS, why));
                 continue;
             }
         }
@@ -168,6 +164,10 @@ pub fn decide<'a>(view: &RelatedView<'a>) -> Option<RelatedPlan<'a>> {
         }
     }
     Some(RelatedPlan { plan: CorePlan { conflict, ..CorePlan::default() }, want: None })
+}
+
+fn refused(reason: &'static str, why: impl Into<String>) -> Conflict {
+    Conflict { reason, message: why.into() }
 }
 
 /// Whether an object is a copy itself, of whatever provider or consumer.

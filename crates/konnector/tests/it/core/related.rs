@@ -1,10 +1,13 @@
 //! Related Secrets and ConfigMaps travel either way, by whoever selects them, and nothing else does.
 
+use std::time::Duration;
+
 use carrick_client::Resource;
+use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::{Value, json};
 
 use super::world::{TEAM, World, bindings, cluster_bindings, has, message};
-use crate::clusters::{BINDER, Cluster, secrets};
+use crate::clusters::{BINDER, Cluster, KONNECTOR, secrets};
 
 pub fn config_maps() -> Resource {
     Resource::namespaced("", "v1", "ConfigMap", "configmaps")
@@ -225,4 +228,81 @@ async fn no_credentials_and_no_copies_of_one_provider_go_to_another() {
         all.iter().map(|it| format!("{}/{}", it["metadata"]["namespace"], it["metadata"]["name"])).collect();
     names.sort();
     assert_eq!(names, ["\"default\"/\"later\"", "\"default\"/\"own\""]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_rest_nothing_is_asked_for_them_and_a_restart_writes_nothing() {
+    let mut world = relates(&[entry("secrets", "FromProvider"), entry("configmaps", "FromConsumer")]).await;
+    world.provider.apply(&secrets(), &secret("default", "creds", "MQ==")).await;
+    world.provider.apply(&secrets(), &object("Secret", "default", "other", "MQ==", "none")).await;
+    // One that is in the way, and one where nobody uses the API.
+    world.consumer.apply(&secrets(), &object("Secret", "default", "foreign", "Zg==", "none")).await;
+    world.provider.apply(&secrets(), &secret("default", "foreign", "MQ==")).await;
+    world.provider.apply(&secrets(), &secret("unused", "creds", "MQ==")).await;
+    world.consumer.apply(&config_maps(), &object("ConfigMap", "shop", "settings", "1", "widget")).await;
+    is_copied(&world.consumer, &secrets(), ("default", "creds"), "MQ==").await;
+    is_copied(&world.provider, &config_maps(), ("shop", "settings"), "1").await;
+    let told = |it: &Value| {
+        message(it, "RelatedSynced").contains("unused") && message(it, "RelatedSynced").contains("foreign")
+    };
+    world.consumer.until(&cluster_bindings(), None, "west", told).await;
+    let sent = |recordings: &[carrick_plane::faults::Recording; 2], only_writes: bool| -> Vec<String> {
+        let all = recordings.iter().flat_map(|it| if only_writes { it.writes() } else { it.records() });
+        let ours = all.filter(|it| [KONNECTOR, BINDER].contains(&it.ask.user.as_str()));
+        let other = ours.filter(|it| it.ask.verb != "watch" && !it.ask.path.contains("/leases"));
+        other.map(|it| format!("{} {}", it.ask.verb, it.ask.path)).collect()
+    };
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let quiet = world.record();
+    // Secrets of others change, as they do all day.
+    for value in ["Mg==", "Mw=="] {
+        world.consumer.apply(&secrets(), &object("Secret", "default", "unrelated", value, "none")).await;
+        world.provider.apply(&secrets(), &object("Secret", "default", "unrelated", value, "none")).await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(sent(&quiet, false), Vec::<String>::new(), "at rest");
+    world.stop_konnector().await;
+    let restart = world.record();
+    world.start_konnector();
+    is_past(&world, "later").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let is_old = |it: &String| ["creds", "settings", "foreign", "clusterbindings"].iter().any(|name| it.contains(name));
+    let old: Vec<String> = sent(&restart, true).into_iter().filter(is_old).collect();
+    assert_eq!(old, Vec::<String>::new(), "after a restart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_missing_is_named_and_deletes_nothing() {
+    let world = relates(&[entry("secrets", "FromProvider")]).await;
+    world.provider.apply(&secrets(), &secret("default", "creds", "MQ==")).await;
+    is_copied(&world.consumer, &secrets(), ("default", "creds"), "MQ==").await;
+    let faults = world.provider.plane().faults();
+    let asked = || Match::any().user(BINDER).resource("", "secrets");
+    let rule = faults.add(Rule::new(asked(), Effect::refuse(403)));
+    faults.cut_watches(&asked());
+    let says = |it: &Value| has(it, "RelatedSynced", "False", "Pending") && has(it, "Ready", "True", "AsExpected");
+    let binding = world.consumer.until(&cluster_bindings(), None, "west", says).await;
+    assert!(message(&binding, "RelatedSynced").contains("secrets of the provider"), "{binding}");
+    world.probe("a").await;
+    assert!(world.consumer.get(&secrets(), Some("default"), "creds").await.is_some());
+    faults.remove(rule);
+    world.consumer.until(&cluster_bindings(), None, "west", |it| !says(it)).await;
+    is_past(&world, "later").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_makes_no_sense_keeps_its_copies() {
+    let world = relates(&[entry("secrets", "FromProvider")]).await;
+    world.provider.apply(&secrets(), &secret("default", "creds", "MQ==")).await;
+    is_copied(&world.consumer, &secrets(), ("default", "creds"), "MQ==").await;
+    let mut wrong = entry("secrets", "FromProvider");
+    wrong["selector"]["labelSelector"] = json!({"matchExpressions": [{"key": "app", "operator": "Near"}]});
+    world.bind("west", "west", json!({ "relatedResources": [wrong] })).await;
+    let says = |it: &Value| message(it, "RelatedSynced").contains("Near");
+    world.consumer.until(&cluster_bindings(), None, "west", says).await;
+    world.probe("a").await;
+    assert!(world.consumer.get(&secrets(), Some("default"), "creds").await.is_some());
+    world.bind("west", "west", json!({ "relatedResources": [entry("secrets", "FromProvider")] })).await;
+    world.consumer.until(&cluster_bindings(), None, "west", |it| !says(it)).await;
+    is_past(&world, "later").await;
 }

@@ -15,7 +15,7 @@
 mod accepted;
 mod barred;
 mod claimable;
-mod labels;
+pub(crate) mod labels;
 mod named_object;
 mod named_objects;
 mod reference;

@@ -5,6 +5,7 @@
 //!  names       labels, annotations, finalizers    conditions   types, reasons, texts
 //!  identity    who a cluster is                   lease     the heartbeat on the provider, in both spellings
 //!  synthesize  discovery and OpenAPI of the provider ──▶ CRDs
+//!  related     which Secrets and ConfigMaps an entry of a binding selects
 //!  schema      CRD of the provider ──▶ CRD of the consumer, its hash, and whose CRD one is
 //! ```
 
@@ -15,6 +16,7 @@ pub mod crds;
 pub mod identity;
 pub mod lease;
 pub mod names;
+pub mod related;
 pub mod schema;
 pub mod synthesize;
 

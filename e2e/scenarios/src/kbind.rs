@@ -150,3 +150,89 @@ pub(super) async fn unbinding_takes_copies_along_and_leaves_what_the_provider_ha
     contract.gone("the Connection goes", &contract.consumer, &kind(CONNECTION), NAME).await?;
     konnector.stop().await
 }
+
+/// An entry of a binding, for objects with the label `app: law`.
+fn entry(resource: &str, direction: &str) -> Value {
+    json!({ "resource": resource, "direction": direction, "selector": { "labelSelector": { "matchLabels": { "app": "law" } } } })
+}
+
+pub(super) async fn related_objects_travel_either_way_and_go_with_their_binding(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let contract = workspaces(&stage, true).await?;
+    let konnector = Konnector::start(&stage)?;
+    bind(&contract, "CRD").await?;
+    let (consumer, provider, namespace) = (&contract.consumer, &contract.provider, Some("default"));
+    let entries = json!({ "spec": { "relatedResources": [entry("secrets", "FromProvider"), entry("configmaps", "FromConsumer")] } });
+    consumer.merge_patch(&kind(CLUSTER_BINDING), None, NAME, &entries).await?;
+    let metadata = |name: &str| json!({ "name": name, "namespace": "default", "labels": { "app": "law" } });
+    let secret =
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata("badge"), "data": { "number": "NDI=" } });
+    apply(provider, &kinds::secrets(), &secret).await?;
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("town"), "data": { "name": "Tombstone" } });
+    apply(consumer, &kinds::config_maps(), &map).await?;
+    let (badge, town) =
+        ((consumer, &kinds::secrets(), namespace, "badge"), (provider, &kinds::config_maps(), namespace, "town"));
+    contract.is("the Secret comes", badge, |it| it["data"]["number"] == "NDI=").await?;
+    contract.is("the ConfigMap goes", town, |it| it["data"]["name"] == "Tombstone").await?;
+    // What changes while nobody runs is caught up with, and what is not selected any more goes.
+    konnector.stop().await?;
+    let data = json!({ "data": { "number": "NDM=" } });
+    provider.merge_patch(&kinds::secrets(), namespace, "badge", &data).await?;
+    let label = json!({ "metadata": { "labels": { "app": null } } });
+    consumer.merge_patch(&kinds::config_maps(), namespace, "town", &label).await?;
+    let konnector = Konnector::start(&stage)?;
+    contract.is("the Secret follows", badge, |it| it["data"]["number"] == "NDM=").await?;
+    let is_gone = async || {
+        ensure!(provider.get(&kinds::config_maps(), namespace, "town").await?.is_none(), "it is there");
+        Ok(())
+    };
+    contract.eventually("the copy goes with its label", is_gone).await?;
+    consumer.delete(&kind(CLUSTER_BINDING), None, NAME, &DeleteOptions::default()).await?;
+    contract.gone("the binding goes", consumer, &kind(CLUSTER_BINDING), NAME).await?;
+    ensure!(consumer.get(&kinds::secrets(), namespace, "badge").await?.is_none(), "a related copy is left");
+    ensure!(provider.get(&kinds::secrets(), namespace, "badge").await?.is_some(), "the provider's Secret is gone");
+    ensure!(
+        consumer.get(&kinds::config_maps(), namespace, "town").await?.is_some(),
+        "the consumer's ConfigMap is gone"
+    );
+    konnector.stop().await
+}
+
+pub(super) async fn labels_that_vanish_from_the_provider_delete_nothing(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let contract = workspaces(&stage, true).await?;
+    let konnector = Konnector::start(&stage)?;
+    bind(&contract, "CRD").await?;
+    let (consumer, api, sheriffs) = (&contract.consumer, format!("sheriffs.{}", contract.group), contract.sheriffs());
+    let binding_at = (consumer, &kind(CLUSTER_BINDING), None, NAME);
+    consumer.delete(&kind(CLUSTER_BINDING), None, NAME, &DeleteOptions::default()).await?;
+    contract.gone("the binding goes", consumer, &kind(CLUSTER_BINDING), NAME).await?;
+    consumer.merge_patch(&kind(CONNECTION), None, NAME, &json!({ "spec": { "autoBind": true } })).await?;
+    contract.is("everything is bound", binding_at, |it| condition(it, "Ready")["status"] == "True").await?;
+    contract
+        .is("the API is served", (consumer, &kinds::crds(), None, api.as_str()), |it| {
+            condition(it, "Established")["status"] == "True"
+        })
+        .await?;
+    contract.order("wyatt", "law").await?;
+    contract.is("the copy is there", (&contract.provider, &sheriffs, None, "wyatt"), |_| true).await?;
+    let before = consumer.get(&sheriffs, None, "wyatt").await?.context("no order")?;
+    let label = json!({ "metadata": { "labels": { "core.kbind.io/exported": null } } });
+    contract.provider.merge_patch(&kinds::crds(), None, &api, &label).await?;
+    let is_missed = |it: &Value| condition(it, "Ready")["reason"] == "APINotExported";
+    contract.is("it says that nothing is offered", binding_at, is_missed).await?;
+    let after = consumer.get(&sheriffs, None, "wyatt").await?.context("the order is gone")?;
+    ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it was made again: {after}");
+    ensure!(after["metadata"]["deletionTimestamp"].is_null(), "it is being deleted: {after}");
+    ensure!(contract.provider.get(&sheriffs, None, "wyatt").await?.is_some(), "the copy is gone");
+    let label = json!({ "metadata": { "labels": { "core.kbind.io/exported": "true" } } });
+    contract.provider.merge_patch(&kinds::crds(), None, &api, &label).await?;
+    contract.is("it is offered again", binding_at, |it| condition(it, "Ready")["status"] == "True").await?;
+    contract.provider.merge_patch_status(&sheriffs, None, "wyatt", &json!({ "status": { "result": "peace" } })).await?;
+    contract
+        .is("the status returns", (consumer, &sheriffs, None, "wyatt"), |it| it["status"]["result"] == "peace")
+        .await?;
+    konnector.stop().await
+}

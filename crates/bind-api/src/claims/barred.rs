@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use carrick_kcp::token::CREDENTIAL_SECRETS;
 use serde_json::Value;
 
+use crate::core::names::CLEANUP_FINALIZER;
 use crate::mapping::ObjectKey;
 use crate::names::{PROVIDER_KUBECONFIG_LABEL, is_system_namespace};
 
@@ -47,8 +48,11 @@ impl Guarded {
         }
         let is_labelled = object["metadata"]["labels"][PROVIDER_KUBECONFIG_LABEL] == "true";
         let is_named = || self.kubeconfigs.contains(&(namespace.to_owned(), key.name.clone()));
+        // That of a Connection, even before anybody has read the Connection.
+        let finalizers = &object["metadata"]["finalizers"];
+        let is_connected = finalizers.as_array().is_some_and(|all| all.iter().any(|it| it == CLEANUP_FINALIZER));
         let is_secret = object["kind"].as_str().is_none_or(|kind| kind == "Secret");
-        (is_secret && (is_labelled || is_named())).then_some(Barred::Kubeconfig)
+        (is_secret && (is_labelled || is_connected || is_named())).then_some(Barred::Kubeconfig)
     }
 }
 
@@ -71,6 +75,8 @@ mod tests {
         assert_eq!(bars("team", "other", &json!({"kind": "ConfigMap"})), None);
         let labelled = json!({"metadata": {"labels": {"kube-bind.io/provider-kubeconfig": "true"}}});
         assert_eq!(bars("team", "s", &labelled), Some(Barred::Kubeconfig));
+        let connected = json!({"kind": "Secret", "metadata": {"finalizers": ["core.kbind.io/cleanup"]}});
+        assert_eq!(bars("team", "s", &connected), Some(Barred::Kubeconfig));
         for namespace in ["kube-system", "kube-bind", "konnectors"] {
             assert_eq!(bars(namespace, "s", &json!({"kind": "ConfigMap"})), Some(Barred::Namespace), "{namespace}");
         }

@@ -40,7 +40,7 @@ pub enum LabelSelectorError {
 }
 
 /// Compiles a label selector; an empty one selects everything.
-pub(super) fn compile(selector: &LabelSelector) -> Result<Selector, LabelSelectorError> {
+pub(crate) fn compile(selector: &LabelSelector) -> Result<Selector, LabelSelectorError> {
     let equal = selector.match_labels.iter().map(|(key, value)| {
         check_key(key)?;
         check_value(value)?;

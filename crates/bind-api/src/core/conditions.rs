@@ -21,7 +21,7 @@ pub const SYNCED: &str = "Synced";
 /// Bindings: True if objects are not synced because the provider has others of their names.
 pub const CONFLICTS: &str = "Conflicts";
 
-/// Bindings (ours): related objects travel along. It is there only while they should and do not.
+/// Bindings (ours): related objects travel along. It is there only while some of them should and do not.
 pub const RELATED_SYNCED: &str = "RelatedSynced";
 
 /// A reason: everything is as it should be.
@@ -52,9 +52,6 @@ pub const API_MANAGED_BY_OTHER: &str = "APIManagedByOther";
 pub const CLUSTER_SCOPED_API: &str = "ClusterScopedAPI";
 /// A reason (ours): the provider converts versions by a webhook that cannot be called from here.
 pub const CONVERSION_WEBHOOK: &str = "ConversionWebhook";
-
-/// A reason (ours): this konnector does not do it.
-pub const NOT_SERVED: &str = "NotServed";
 
 /// What a condition says.
 #[derive(Clone, Debug, PartialEq, Eq)]

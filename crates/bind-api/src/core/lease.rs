@@ -12,8 +12,8 @@ use super::names::{CONNECTION_ANNOTATION, CONSUMER_CLUSTER_UID, MANAGED_LABEL};
 pub const NAMESPACE: &str = "kbind";
 /// How long a Lease is valid, in seconds.
 pub const DURATION_SECONDS: i64 = 60;
-/// How often it is renewed, in seconds.
-pub const RENEWAL_SECONDS: u64 = 30;
+/// How often it is renewed, in seconds: whoever waits half its duration sees it.
+pub const RENEWAL_SECONDS: u64 = 20;
 
 /// Namespace and name of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ pub const CONSUMER_CLUSTER_UID: &str = "core.kbind.io/consumer-cluster-uid";
 pub const CONSUMER_OBJECT_UID_ANNOTATION: &str = "core.kbind.io/consumer-object-uid";
 /// Annotation of related copies: the uid of the binding.
 pub const RELATED_BINDING_ANNOTATION: &str = "core.kbind.io/related-binding";
-/// Annotation of related copies (ours): which entry of the binding they belong to, so that entries do not delete each other's.
-pub const RELATED_ENTRY_ANNOTATION: &str = "core.kbind.io/related-entry";
+/// Annotation of a binding (ours): which directions and resources its entries have had, so that copies of an entry that was removed are found.
+pub const RELATED_KINDS_ANNOTATION: &str = "core.kbind.io/related-kinds";
 /// Annotation of a consumer's object that is not synced: why, in one word.
 pub const CONFLICT_ANNOTATION: &str = "core.kbind.io/conflict";
 /// Annotation that users set on an object, or (ours) on a binding: with [`ORPHAN`] copies stay.

@@ -1,6 +1,6 @@
 //! What all parts of the agent share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub struct Context {
     pub namespace: Option<String>,
     /// The uid of the own cluster, if it may be known.
     pub cluster_uid: Option<String>,
+    /// Namespaces and names of the Secrets that Connections of v2 name.
+    connected: Mutex<BTreeSet<(String, String)>>,
     /// By uid of their ClusterBindings.
     heartbeats: Mutex<BTreeMap<String, ContractHeartbeats>>,
 }
@@ -50,7 +52,16 @@ impl Context {
         cluster_uid: Option<String>,
     ) -> Self {
         let writer = Writer::new(local.client.clone(), "consumer", Arc::clone(&metrics));
-        Self { local, writer, metrics, polling, namespace, cluster_uid, heartbeats: Mutex::default() }
+        Self {
+            local,
+            writer,
+            metrics,
+            polling,
+            namespace,
+            cluster_uid,
+            connected: Mutex::default(),
+            heartbeats: Mutex::default(),
+        }
     }
 
     /// What goes to no provider, whatever it claims.
@@ -64,7 +75,13 @@ impl Context {
         let bundles = self.local.bundles.all::<ApiServiceBindingBundle>();
         let named = bindings.iter().map(|binding| &binding.spec.kubeconfig_secret_ref);
         let named = named.chain(bundles.iter().map(|bundle| &bundle.spec.kubeconfig_secret_ref));
-        Guarded { namespaces, kubeconfigs: named.map(|at| (at.namespace.clone(), at.name.clone())).collect() }
+        let named = named.map(|at| (at.namespace.clone(), at.name.clone()));
+        Guarded { namespaces, kubeconfigs: named.chain(self.connected.lock().iter().cloned()).collect() }
+    }
+
+    /// Notes the Secrets that Connections of v2 name: neither contract carries them.
+    pub fn guard(&self, secrets: BTreeSet<(String, String)>) {
+        *self.connected.lock() = secrets;
     }
 
     /// Whether this kubeconfig sends the heartbeats of a contract: the first one that asks does.

@@ -19,6 +19,7 @@ mod identity;
 mod lease;
 mod local;
 mod openapi;
+mod related;
 mod session;
 mod sync;
 mod unbinding;

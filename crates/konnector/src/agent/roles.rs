@@ -58,9 +58,10 @@ async fn of_core(client: &Client, subject: &Subject) -> Result<Vec<Value>, Error
     let connections: Vec<core::Connection> = typed(client, resources::of(core::CONNECTION)).await?;
     let cluster: Vec<core::ClusterBinding> = typed(client, resources::of(core::CLUSTER_BINDING)).await?;
     let namespaced: Vec<core::Binding> = typed(client, resources::of(core::BINDING)).await?;
-    let specs: Vec<_> = cluster.iter().map(|it| &it.spec).chain(namespaced.iter().map(|it| &it.spec)).collect();
+    let namespaced = namespaced.iter().map(|it| (Some(it.metadata.namespace.as_str()), &it.spec));
+    let bindings: Vec<_> = cluster.iter().map(|it| (None, &it.spec)).chain(namespaced).collect();
     let secrets: Vec<_> = connections.iter().map(core::Connection::secret).collect();
-    Ok(of_bindings(&specs, &secrets, subject))
+    Ok(of_bindings(&bindings, &secrets, subject))
 }
 
 /// What whoever grants the roles of the bindings that there are should know before.

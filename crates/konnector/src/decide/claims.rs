@@ -162,7 +162,7 @@ impl ClaimedView<'_> {
 }
 
 /// Whether a copy can become like its source only by being made anew: the type of a Secret never changes, and immutable content neither.
-fn is_frozen(source: &Value, copy: &Value) -> bool {
+pub(super) fn is_frozen(source: &Value, copy: &Value) -> bool {
     let differs = |fields: &[&str]| fields.iter().any(|field| source.get(field) != copy.get(field));
     differs(&["type"]) || (copy["immutable"] == true && differs(&["immutable", "data", "binaryData"]))
 }

@@ -5,4 +5,5 @@ pub mod binding;
 pub mod connection;
 pub mod crd;
 pub mod objects;
+pub mod related;
 pub mod roles;

@@ -2,7 +2,11 @@
 
 mod ends;
 mod guards;
+mod kills;
 mod lives;
+mod losses;
 mod openapi;
 mod policies;
+mod related;
+mod upstream;
 mod world;

@@ -9,7 +9,6 @@ use carrick_client::Error;
 use crate::agent::contract::bundles::written;
 use crate::agent::contract::pace::PassResult;
 use crate::agent::writer::Writer;
-use crate::decide::core::binding;
 
 /// A ClusterBinding or a Binding.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,11 +77,10 @@ impl AnyBinding {
     ) -> PassResult {
         let mut new = self.clone();
         let generation = new.metadata().generation;
-        let related = binding::related(self.spec());
-        if related.is_none() {
+        if !findings.iter().any(|finding| finding.type_ == RELATED_SYNCED) {
             new.status_mut().conditions.retain(|condition| condition.type_ != RELATED_SYNCED);
         }
-        for finding in findings.iter().chain(&related) {
+        for finding in findings {
             conditions::set(&mut new.status_mut().conditions, finding, generation, now);
         }
         if let Some(bound) = bound

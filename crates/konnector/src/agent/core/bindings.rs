@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::any_binding::AnyBinding;
 use super::hub::{Cover, Wanted, WantedApi};
+use super::related;
 use super::session::{ConnectionSession, ConnectionState};
 use crate::agent::contract::bundles::written;
 use crate::agent::contract::pace::PassResult;
@@ -43,25 +44,27 @@ impl ConnectionSession {
         for crd in local.values().filter(|crd| crd::is_ours(crd, &self.name)) {
             add(&mut wanted, crd, None);
         }
-        let mut bound = Vec::new();
+        let (mut bound, guarded) = (Vec::new(), self.local.guarded());
         for found in &bindings {
             if found.metadata().is_deleting() {
                 self.let_go(found, state, &local, &mut wanted);
+                related::want(&mut wanted, found, &guarded);
             } else if !found.metadata().has_finalizer(CLEANUP_FINALIZER) {
                 let mut new = found.clone();
                 new.metadata_mut().add_finalizer(CLEANUP_FINALIZER);
                 outcome.add(written(new.write_metadata(&self.local.context.writer).await, "binding", &found.key()));
             } else {
+                outcome.add(related::record(&self.local, found, self.hub()).await);
                 let facts = self.install(found, connection, state, &local, &mut wanted).await;
                 outcome.failed |= facts.iter().any(|api| api.refused.is_some());
-                bound.push((found, facts));
+                bound.push((found, facts, related::want(&mut wanted, found, &guarded)));
             }
         }
         if let Some(hub) = self.hub() {
             hub.want(wanted);
         }
-        for (found, facts) in bound {
-            outcome.add(self.say(found, facts, state, now).await);
+        for (found, facts, problems) in bound {
+            outcome.add(self.say(found, facts, problems, state, now).await);
         }
         for found in bindings.iter().filter(|found| found.metadata().is_deleting()) {
             outcome.add(self.unbind(found, connection, &local, state, now).await);
@@ -143,6 +146,7 @@ impl ConnectionSession {
         &self,
         found: &AnyBinding,
         mut facts: Vec<ApiFacts>,
+        problems: Vec<String>,
         state: &ConnectionState,
         now: Timestamp,
     ) -> PassResult {
@@ -152,12 +156,15 @@ impl ConnectionSession {
             Progress::Forbidden(_) => return found.report(writer, &[binding::forbidden()], None, now).await,
             _ => return found.report(writer, &[binding::waiting(&self.name, true)], None, now).await,
         }
+        let mut related = None;
         if let Some(hub) = self.hub() {
             for api in &mut facts {
                 api.conflicts = hub.conflicts(&api.name, found.namespace());
             }
+            related = hub.related_finding(found, problems);
         }
-        found.report(writer, &binding::findings(&facts), Some(binding::bound_apis(&facts)), now).await
+        let findings: Vec<_> = binding::findings(&facts).into_iter().chain(related).collect();
+        found.report(writer, &findings, Some(binding::bound_apis(&facts)), now).await
     }
 }
 
@@ -179,7 +186,7 @@ fn add(wanted: &mut Wanted, crd: &Value, cover: Option<Cover>) {
         namespaced: spec["scope"] == "Namespaced",
     };
     let has_status = version["subresources"]["status"].is_object();
-    let new = || Arc::new(WantedApi { kind: Arc::new(kind), has_status, covers: Vec::new() });
+    let new = || Arc::new(WantedApi::new(kind, has_status));
     let api = wanted.entry(schema::name(crd).to_owned()).or_insert_with(new);
     Arc::make_mut(api).covers.extend(cover);
 }

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_bind_api::core::names::{CONSUMER_CLUSTER_UID, FIELD_MANAGER, MANAGED_LABEL};
+use carrick_bind_api::core::conditions::PENDING;
+use carrick_bind_api::core::names::{CONSUMER_CLUSTER_UID, MANAGED_LABEL};
 use carrick_client::Error;
 use carrick_execute::{Advice, Agent, Executor, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
@@ -17,15 +18,21 @@ use super::hub::{Hub, Watched, WorkKey};
 use crate::agent::objects::observer::Counting;
 use crate::agent::objects::outcome::{Outcome, Trouble};
 use crate::agent::resources;
-use crate::decide::core::objects::{CopyOwner, CorePlan, CoreView, WORDS, owner};
-use crate::decide::objects::{Noted, PROVIDER, content_sum, is_altered};
+use crate::decide::core::objects::{Conflict, CopyOwner, CorePlan, Marks, WORDS};
+use crate::decide::objects::{Confirm, Noted, PROVIDER, content_sum, is_altered};
 
 /// What is written for one object, and which watches report it.
 pub(super) struct Writing<'a> {
     pub hub: &'a Hub,
     pub key: &'a WorkKey,
     pub noted: Noted,
-    pub view: &'a CoreView<'a>,
+    /// The consumer's object, if events are about it.
+    pub source: Option<&'a Value>,
+    pub copy_at: ObjectAddress,
+    /// What the copy carries.
+    pub marks: Marks<'a>,
+    /// By whom it is applied.
+    pub manager: &'static str,
     /// Those of the consumer's object and of the provider's.
     pub watches: [&'a Arc<Watched>; 2],
 }
@@ -37,6 +44,11 @@ impl Writing<'_> {
         let is_settled = plan.is_settled();
         // What goes is reported by a watch; all else is known already, and may make another step possible.
         let waits = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
+        if let Some(Confirm::Gone(at)) = &plan.confirm
+            && !self.is_gone(at).await?
+        {
+            return Ok(Outcome::Again);
+        }
         if !is_settled {
             self.ensure_namespace(&plan.steps).await?;
             self.execute(plan.steps).await?;
@@ -45,10 +57,10 @@ impl Writing<'_> {
             None if is_settled || waits => Ok(Outcome::Settled),
             None => Ok(Outcome::Again),
             Some(conflict) => {
-                if let Some(source) = self.view.source.filter(|_| !is_settled) {
+                if let Some(source) = self.source.filter(|_| !is_settled) {
                     events::warn(&self.hub.consumer, source, conflict.reason, &conflict.message).await;
                 }
-                Err(Trouble::Conflict(conflict.message))
+                Err(conflict.into())
             }
         }
     }
@@ -89,10 +101,25 @@ impl Writing<'_> {
         Ok(result?)
     }
 
+    /// Whether a server itself says that an object is not there. A server that does not serve the kind, or not to us, says nothing about it.
+    async fn is_gone(&self, at: &ObjectAddress) -> Result<bool, Trouble> {
+        let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
+        let is_here = at.side.role == Role::Consumer;
+        let client = if is_here { &self.hub.consumer } else { &self.hub.provider };
+        match client.raw_get(&path).await {
+            Ok(found) => {
+                self.watches[usize::from(!is_here)].store.wrote(&found);
+                Ok(false)
+            }
+            Err(error) if error.is_missing(&at.name) => Ok(true),
+            Err(error) => Err(Trouble::request(&error)),
+        }
+    }
+
     /// Makes the provider's namespace of a new copy, with our marks, unless it is known to be there.
     async fn ensure_namespace(&self, steps: &[Step]) -> Result<(), Trouble> {
         let Some(namespace) = self.key.object.namespace.as_ref() else { return Ok(()) };
-        let creates = steps.iter().any(|step| matches!(step, Step::Create { .. }));
+        let creates = self.copy_at.side == PROVIDER && steps.iter().any(|step| matches!(step, Step::Create { .. }));
         if !creates || self.hub.namespaces.lock().contains(namespace) {
             return Ok(());
         }
@@ -127,18 +154,16 @@ impl Writing<'_> {
     }
 
     async fn warn(&self, what: &str, error: &Error) {
-        if let Some(source) = self.view.source {
+        if let Some(source) = self.source {
             let words = format!("{what} is forbidden by provider RBAC: {error}");
             events::warn(&self.hub.consumer, source, "Forbidden", &words).await;
         }
     }
+}
 
-    fn source_uid(&self) -> &str {
-        self.view.source.and_then(|source| source["metadata"]["uid"].as_str()).unwrap_or_default()
-    }
-
-    fn owner(&self, copy: &Value) -> CopyOwner {
-        owner(copy, &self.hub.cluster_uid, self.source_uid())
+impl From<Conflict> for Trouble {
+    fn from(conflict: Conflict) -> Self {
+        if conflict.reason == PENDING { Self::Pending(conflict.message) } else { Self::Conflict(conflict.message) }
     }
 }
 
@@ -155,7 +180,7 @@ impl Agent for ObjectAgent<'_> {
     }
 
     fn field_manager(&self, _: bool) -> String {
-        FIELD_MANAGER.to_owned()
+        self.writing.manager.to_owned()
     }
 
     fn writers(&self) -> &[&str] {
@@ -171,7 +196,7 @@ impl Agent for ObjectAgent<'_> {
     }
 
     fn adopt(&self, existing: &Value, _: &Value) -> Adoption {
-        match self.writing.owner(existing) {
+        match self.writing.marks.owner(existing) {
             CopyOwner::Ours => Adoption::Ours,
             CopyOwner::Unmarked => Adoption::Refused,
             CopyOwner::Other => Adoption::Foreign { owner: "another object".to_owned() },
@@ -190,10 +215,10 @@ impl Agent for ObjectAgent<'_> {
     }
 
     async fn confirm_no_copy(&self) -> Result<(), StepError> {
-        let at = self.writing.view.at(PROVIDER);
+        let at = self.writing.copy_at.clone();
         let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
         match self.writing.hub.provider.raw_get(&path).await {
-            Ok(found) if self.writing.owner(&found) == CopyOwner::Ours => {
+            Ok(found) if self.writing.marks.owner(&found) == CopyOwner::Ours => {
                 self.writing.watches[1].store.wrote(&found);
                 Err(StepError::CopyLeft(at))
             }

@@ -12,7 +12,6 @@ use carrick_sync::Role;
 use futures::{FutureExt, StreamExt};
 
 use super::hub::{Hub, Watched};
-use crate::agent::objects::store::SeenObject;
 
 /// How long to wait after a panic, so that one that comes back does not keep a core busy.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
@@ -33,7 +32,7 @@ async fn follow_once(hub: &Hub, watched: &Watched) {
     let client = if id.role == Role::Consumer { &hub.consumer } else { &hub.provider };
     let options = WatchOptions { namespace: id.namespace.clone(), ..WatchOptions::default() };
     let mut events = pin!(watch(client.clone(), resource(&id.kind), options));
-    let seen = |object| SeenObject { object, is_bare: false };
+    let seen = |object| hub.bared(watched, object);
     let mut listed = Vec::new();
     loop {
         let event = tokio::select! {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrick_bind_api::claims::Guarded;
 use carrick_bind_api::core::names::CONFLICT_ANNOTATION;
+use carrick_bind_api::core::related::RESOURCES;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::{Client, Object};
 use carrick_execute::Namespaces;
@@ -23,6 +25,7 @@ use crate::agent::objects::consumers::Keys;
 use crate::agent::objects::outcome::Problem;
 use crate::agent::objects::store::Store;
 use crate::decide::core::objects::{Coverage, WORDS};
+use crate::decide::core::related::RelatedWant;
 use crate::decide::objects::Noted;
 
 /// The longest pause before something that failed is tried again.
@@ -42,6 +45,10 @@ pub(super) struct WantedApi {
     pub has_status: bool,
     /// Bindings that list it, those for the whole cluster first; what none covers is watched, so that deletions go on.
     pub covers: Vec<Cover>,
+    /// What bindings want of related objects, if these are Secrets or ConfigMaps.
+    pub related: Vec<RelatedWant>,
+    /// What of these never travels.
+    pub guarded: Guarded,
 }
 
 /// What one binding wants of the objects of an API.
@@ -53,6 +60,17 @@ pub(super) struct Cover {
 }
 
 impl WantedApi {
+    /// An API of which nothing is wanted yet.
+    pub fn new(kind: ApiKind, has_status: bool) -> Self {
+        let (covers, related, guarded) = (Vec::new(), Vec::new(), Guarded::default());
+        Self { kind: Arc::new(kind), has_status, covers, related, guarded }
+    }
+
+    /// Whether its objects are related ones.
+    pub fn is_related(&self) -> bool {
+        !self.related.is_empty()
+    }
+
     /// What is wanted of objects in a namespace: whoever keeps them comes before whoever lets them go.
     pub fn coverage(&self, namespace: Option<&str>) -> Coverage {
         let mut all =
@@ -63,10 +81,9 @@ impl WantedApi {
 
     /// The namespaces that are watched: all at once if a binding for the whole cluster needs them, or none at all.
     fn namespaces(&self) -> BTreeSet<Option<String>> {
-        if self.covers.is_empty() || self.covers.iter().any(|cover| cover.namespace.is_none()) {
-            return BTreeSet::from([None]);
-        }
-        self.covers.iter().map(|cover| cover.namespace.clone()).collect()
+        let related = self.related.iter().map(|want| want.namespace.clone());
+        let all: BTreeSet<_> = self.covers.iter().map(|cover| cover.namespace.clone()).chain(related).collect();
+        if all.is_empty() || all.contains(&None) { BTreeSet::from([None]) } else { all }
     }
 }
 
@@ -240,15 +257,17 @@ impl Hub {
         watched.get(&id(None)).or_else(|| watched.get(&id(namespace))).cloned()
     }
 
-    fn watches(&self, role: Role, api: &WantedApi) -> Vec<Arc<Watched>> {
+    /// All watches of an API on a side.
+    pub fn watches(&self, role: Role, api: &WantedApi) -> Vec<Arc<Watched>> {
         let watched = self.watched.read();
         ids(api).filter(|id| id.role == role).filter_map(|id| watched.get(&id).cloned()).collect()
     }
 
-    /// Looks at all objects of an API that the consumer has: what only the provider has is none of ours.
+    /// Looks at all objects of an API that the consumer has: what only the provider has is none of ours, unless it is related.
     pub fn look_at(&self, name: &str, api: &WantedApi) {
         let Ok(lane) = ClusterName::new(name) else { return };
-        for watched in self.watches(Role::Consumer, api) {
+        let provider = if api.is_related() { self.watches(Role::Provider, api) } else { Vec::new() };
+        for watched in self.watches(Role::Consumer, api).into_iter().chain(provider) {
             for object in watched.store.keys() {
                 let key = WorkKey { lane: lane.clone(), object };
                 self.queue.add_with(key, Priority::Low, Reason::Listed);
@@ -265,7 +284,17 @@ impl Hub {
                 self.queue.add(WorkKey { lane: lane.clone(), object: object.clone() });
             }
         }
-        if watched.id.role == Role::Consumer {
+        if watched.id.role == Role::Consumer
+            && !RESOURCES.iter().any(|(plural, _)| *plural == watched.id.kind.resource())
+        {
+            // What the provider has may be waiting for somebody to use its API here.
+            let is_there = |key: &WorkKey| keys.iter().any(|object| object.namespace == key.object.namespace);
+            for (plural, _) in RESOURCES {
+                self.problems_of(plural)
+                    .into_iter()
+                    .filter(|(key, _)| is_there(key))
+                    .for_each(|(key, _)| self.queue.add(key));
+            }
             self.notifier.notify();
         }
     }
@@ -273,7 +302,7 @@ impl Hub {
     /// A watch has reported all there is, or that there is nothing: what needs it was not decided before.
     pub fn reported_all(&self, watched: &Watched) {
         let wanted = self.wanted();
-        for (name, api) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind) {
+        for (name, api) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind || api.is_related()) {
             self.look_at(name, api);
         }
         self.notifier.notify();
@@ -351,6 +380,12 @@ impl Hub {
         if changed {
             self.notifier.notify();
         }
+    }
+
+    /// What is wrong with objects of an API.
+    pub fn problems_of(&self, api: &str) -> Vec<(WorkKey, Problem)> {
+        let problems = self.problems.lock();
+        problems.iter().filter(|(key, _)| &*key.lane == api).map(|(key, it)| (key.clone(), it.clone())).collect()
     }
 
     /// Something was done for an object: whether that should have come to rest by now.

@@ -1,4 +1,4 @@
-//! The Lease on the provider: one request every half minute, and the only one at rest.
+//! The Lease on the provider: one request every twenty seconds, and the only one at rest.
 
 use std::time::Duration;
 

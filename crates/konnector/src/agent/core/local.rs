@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carrick_bind_api::claims::Guarded;
 use carrick_bind_api::core::{BINDING, Binding, CLUSTER_BINDING, CONNECTION, ClusterBinding, Connection};
 use carrick_bind_api::kinds::Kind;
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
@@ -96,8 +97,16 @@ impl CoreLocal {
     /// Watches the Secrets that Connections name, and no others.
     pub fn watch_secrets(&self, connections: &[Connection]) {
         let named: Vec<SecretKeyReference> = connections.iter().map(Connection::secret).collect();
+        self.context.guard(named.iter().map(|at| (at.namespace.clone(), at.name.clone())).collect());
         let allowed: Vec<_> = named.into_iter().filter(|at| self.refused_namespace(at).is_none()).collect();
         self.secrets.watch(&allowed);
+    }
+
+    /// What goes to no provider and comes from none, whatever is selected.
+    pub fn guarded(&self) -> Guarded {
+        let mut guarded = self.context.guarded();
+        guarded.namespaces.insert(KBIND_NAMESPACE.to_owned());
+        guarded
     }
 
     /// Why a Secret is not used: it is where whoever may create Connections should not reach.

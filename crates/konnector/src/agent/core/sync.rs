@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use carrick_bind_api::core::names::FIELD_MANAGER;
 use carrick_client::Object;
 use carrick_multicluster::Lease;
 use carrick_sync::Role;
@@ -13,6 +14,7 @@ use super::execute::Writing;
 use super::hub::{Hub, WantedApi, WorkKey};
 use crate::agent::objects::outcome::{Outcome, Problem, Trouble};
 use crate::decide::core::objects::{CoreView, Coverage, decide};
+use crate::decide::objects::PROVIDER;
 
 /// Works until the queue is closed.
 pub(super) async fn work(hub: Arc<Hub>) {
@@ -68,6 +70,7 @@ fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Tr
 impl Hub {
     async fn process(&self, key: &WorkKey) -> Result<Outcome, Trouble> {
         match self.wanted().get(&*key.lane) {
+            Some(api) if api.is_related() => self.sync_related(key, api).await,
             Some(api) => self.sync(key, api).await,
             None => Ok(Outcome::Settled),
         }
@@ -99,12 +102,14 @@ impl Hub {
             noted: &noted,
         };
         let plan = decide(&view);
-        let writing = Writing { hub: self, key, noted: noted.clone(), view: &view, watches: [&consumer, &provider] };
+        let (copy_at, marks, watches) = (view.at(PROVIDER), view.marks(), [&consumer, &provider]);
+        let (source, manager) = (view.source, FIELD_MANAGER);
+        let writing = Writing { hub: self, key, noted: noted.clone(), source, copy_at, marks, manager, watches };
         writing.carry_out(plan).await
     }
 }
 
-fn read(object: &Object) -> Result<Value, Trouble> {
+pub(super) fn read(object: &Object) -> Result<Value, Trouble> {
     if object.is_deleting() {
         return Ok(object.value());
     }

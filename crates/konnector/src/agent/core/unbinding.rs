@@ -63,6 +63,11 @@ impl ConnectionSession {
                 return say(&self.local, found, &waits, now).await;
             }
         }
+        if !keeps_copies(found)
+            && let Some(waits) = hub.left(found, None)
+        {
+            return say(&self.local, found, &waits, now).await;
+        }
         if found.namespace().is_none() && connection.spec.schema.pull_policy != PullPolicy::All && !keeps_copies(found)
         {
             for name in &unneeded {

@@ -1,10 +1,10 @@
 //! What a binding says about itself.
 
 use carrick_bind_api::core::conditions::{
-    API_NOT_EXPORTED, AS_EXPECTED, CLUSTER_SCOPED_API, CONFLICTS, FORBIDDEN, FOREIGN_OBJECT_EXISTS, Finding,
-    NOT_SERVED, PENDING, PERMISSION_DENIED, READY, RELATED_SYNCED, SCHEMA_IN_SYNC, SYNCED,
+    API_NOT_EXPORTED, AS_EXPECTED, CLUSTER_SCOPED_API, CONFLICTS, FORBIDDEN, FOREIGN_OBJECT_EXISTS, Finding, PENDING,
+    PERMISSION_DENIED, READY, SCHEMA_IN_SYNC, SYNCED,
 };
-use carrick_bind_api::core::{ApiName, BindingSpec, BoundApi, ExportedApi};
+use carrick_bind_api::core::{ApiName, BoundApi, ExportedApi};
 
 use super::crd::CrdPlan;
 
@@ -83,12 +83,6 @@ fn ready(apis: &[ApiFacts]) -> Finding {
         return Finding::no(READY, PENDING, words);
     }
     Finding::yes(READY, AS_EXPECTED, "binding ready")
-}
-
-/// What a binding with related resources says: they are not served, and nobody should wait for them.
-pub fn related(spec: &BindingSpec) -> Option<Finding> {
-    let words = "relatedResources are not served by this konnector yet: no Secret and no ConfigMap travels along";
-    (!spec.related_resources.is_empty()).then(|| Finding::no(RELATED_SYNCED, NOT_SERVED, words))
 }
 
 /// The conditions of a binding that has to wait for its Connection.

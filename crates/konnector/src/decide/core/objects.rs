@@ -18,11 +18,11 @@ use carrick_sync::holders::{is_held_by, release};
 use carrick_sync::memory::{Applied, BY_APPLY, StateEntry, sum};
 use carrick_sync::object::{annotation, is_deleting, set};
 use carrick_sync::{
-    ApiKind, Mark, ObjectAddress, Pair, PairError, PairProgress, Side, StatusFlow, Step, Transform, Vocabulary,
+    ApiKind, Mark, ObjectAddress, Pair, PairError, PairProgress, Side, StatusFlow, Step, Transform, Vocabulary, draft,
 };
 use serde_json::{Value, json};
 
-use crate::decide::objects::{CONSUMER, Noted, ObjectPlan, PROVIDER, content_sum, is_altered};
+use crate::decide::objects::{CONSUMER, Noted, ObjectPlan, PROVIDER, address, content_sum, is_altered};
 
 /// The name by which sources are held. Nobody sees it, because the list of holders is not written.
 const HOLDER: &str = "konnector";
@@ -62,13 +62,29 @@ pub enum CopyOwner {
     Other,
 }
 
-/// Whose an object in the place of a copy is, given the uids of the consumer's cluster and object.
-pub fn owner(copy: &Value, cluster_uid: &str, source_uid: &str) -> CopyOwner {
-    let marks = [CONSUMER_CLUSTER_UID, CONSUMER_OBJECT_UID_ANNOTATION].map(|mark| annotation(copy, mark));
-    match marks {
-        [None, None] => CopyOwner::Unmarked,
-        [Some(cluster), Some(object)] if cluster == cluster_uid && object == source_uid => CopyOwner::Ours,
-        _ => CopyOwner::Other,
+/// The two annotations that say whose a copy is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks<'a> {
+    /// The uid of the consumer's cluster.
+    pub cluster: &'a str,
+    /// The other annotation.
+    pub key: &'static str,
+    /// Its value.
+    pub value: &'a str,
+}
+
+impl Marks<'_> {
+    /// Whose an object in the place of a copy is.
+    pub fn owner(&self, copy: &Value) -> CopyOwner {
+        match [CONSUMER_CLUSTER_UID, self.key].map(|mark| annotation(copy, mark)) {
+            [None, None] => CopyOwner::Unmarked,
+            [Some(cluster), Some(object)] if cluster == self.cluster && object == self.value => CopyOwner::Ours,
+            _ => CopyOwner::Other,
+        }
+    }
+
+    fn annotations(&self) -> Value {
+        json!({CONSUMER_CLUSTER_UID: self.cluster, self.key: self.value})
     }
 }
 
@@ -130,15 +146,33 @@ pub struct CorePlan {
 impl CoreView<'_> {
     /// Where the object is on a side.
     pub fn at(&self, side: Side) -> ObjectAddress {
-        let ObjectKey { namespace, name } = self.key.clone();
-        ObjectAddress { side, kind: Arc::clone(self.kind), namespace, name }
+        address(side, self.kind, self.key)
+    }
+
+    /// What says on a copy that it is that of the consumer's object.
+    pub fn marks(&self) -> Marks<'_> {
+        Marks {
+            cluster: self.cluster_uid,
+            key: CONSUMER_OBJECT_UID_ANNOTATION,
+            value: self.source.map(uid).unwrap_or_default(),
+        }
+    }
+
+    fn link(&self) -> CoreLink<'_> {
+        CoreLink {
+            source_at: self.at(CONSUMER),
+            copy_at: self.at(PROVIDER),
+            marks: self.marks(),
+            fields: &["spec"],
+            held: true,
+        }
     }
 }
 
 /// Decides about an object.
 pub fn decide(view: &CoreView<'_>) -> CorePlan {
     let Some(source) = view.source else { return CorePlan::default() };
-    let owner = view.copy.map(|copy| owner(copy, view.cluster_uid, uid(source)));
+    let owner = view.copy.map(|copy| view.marks().owner(copy));
     let ours = view.copy.filter(|_| owner == Some(CopyOwner::Ours));
     if view.coverage == Coverage::Release {
         return steps(released(view, source));
@@ -149,7 +183,7 @@ pub fn decide(view: &CoreView<'_>) -> CorePlan {
     }
     let Coverage::Keep { adopt } = view.coverage else { return CorePlan::default() };
     match (owner, view.copy) {
-        (Some(CopyOwner::Unmarked), Some(copy)) if adopt && !is_deleting(copy) => steps(adopted(view, source, copy)),
+        (Some(CopyOwner::Unmarked), Some(copy)) if adopt && !is_deleting(copy) => steps(adopted(view, copy)),
         (Some(CopyOwner::Unmarked), _) => conflict(view, source, FOREIGN_OBJECT_EXISTS, "foreign-unmanaged", adopt),
         (Some(CopyOwner::Other), _) => conflict(view, source, OWNED_BY_ANOTHER, "owned-by-another", adopt),
         _ if annotation(source, CONFLICT_ANNOTATION).is_some() => {
@@ -194,62 +228,21 @@ fn released(view: &CoreView<'_>, source: &Value) -> Vec<Step> {
 
 fn removed(view: &CoreView<'_>, source: &Value, ours: Option<&Value>) -> Vec<Step> {
     let mut steps = Vec::new();
-    let link = CoreLink { view };
-    link.pair(source, ours, StatusFlow::None, None).remove(&mut steps);
+    view.link().pair(source, ours, StatusFlow::None, None).remove(&mut steps);
     finished(steps)
 }
 
 /// The step that makes a copy of an object that nobody has marked. Its content follows.
-fn adopted(view: &CoreView<'_>, source: &Value, copy: &Value) -> Vec<Step> {
-    let annotations = json!({CONSUMER_CLUSTER_UID: view.cluster_uid, CONSUMER_OBJECT_UID_ANNOTATION: uid(source)});
+fn adopted(view: &CoreView<'_>, copy: &Value) -> Vec<Step> {
     let version = &copy["metadata"]["resourceVersion"];
-    let patch = json!({"metadata": {"uid": uid(copy), "resourceVersion": version, "annotations": annotations,
+    let patch = json!({"metadata": {"uid": uid(copy), "resourceVersion": version, "annotations": view.marks().annotations(),
         "labels": {MANAGED_LABEL: "true"}}});
     vec![Step::Patch { at: view.at(PROVIDER), patch }]
 }
 
 fn kept(view: &CoreView<'_>, source: &Value, copy: Option<&Value>) -> ObjectPlan {
-    let link = CoreLink { view };
     let status = if view.has_status { StatusFlow::Back } else { StatusFlow::None };
-    let (mut steps, mut last) = (Vec::new(), Vec::new());
-    let entry = copy.map(|_| StateEntry {
-        last: Some(Applied::Sum(BY_APPLY.to_owned())),
-        status: view.noted.status.clone(),
-        ..StateEntry::default()
-    });
-    let progress = match link.pair(source, copy, status, entry.as_ref()).keep(&mut steps, &mut last) {
-        Ok(progress) => progress,
-        // Nothing can go wrong on the way, and whose the copy is was decided before.
-        Err(PairError::Taken(_) | PairError::Immutable(_) | PairError::Transform(_)) => PairProgress::Waiting,
-    };
-    if progress == PairProgress::Settled
-        && let Some(copy) = copy
-        && let Some(step) = restored(&link, source, copy)
-    {
-        steps.push(step);
-    } else {
-        steps.append(&mut last);
-    }
-    ObjectPlan { confirm: None, steps: finished(steps) }
-}
-
-/// The step that brings back what somebody has changed of a copy on its own side.
-fn restored(link: &CoreLink<'_>, source: &Value, copy: &Value) -> Option<Step> {
-    let Ok(desired) = link.spec(source, Some(copy));
-    let seen = link.view.noted.altered.as_deref();
-    if !is_altered(&desired, copy) || seen == Some(content_sum(copy).as_str()) {
-        return None;
-    }
-    let state = remembered(&WORDS, &desired, &SUBRESOURCES);
-    let mark = annotation(copy, APPLIED_STATE_ANNOTATION);
-    let first = !mark.is_some_and(|mark| Mark::read(mark).applied);
-    let mut object = state.clone();
-    let next = Mark::after(mark, sum(&state), true).to_string();
-    set(&mut object, "annotations", APPLIED_STATE_ANNOTATION, &next);
-    for field in ["uid", "resourceVersion"] {
-        object["metadata"][field] = copy["metadata"][field].clone();
-    }
-    Some(Step::Apply { at: link.view.at(PROVIDER), object, primary: true, first })
+    view.link().kept(source, copy, status, view.noted)
 }
 
 /// The steps that servers get to see: nothing is remembered elsewhere, namespaces carry marks and are made by the executor's owner.
@@ -267,25 +260,27 @@ fn finished(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The way from a source to its copy: `spec`, name, namespace and our marks, and nothing else.
-struct CoreLink<'a> {
-    view: &'a CoreView<'a>,
+/// The way from a source to its copy: some fields, name, namespace and our marks, and nothing else.
+pub(super) struct CoreLink<'a> {
+    pub source_at: ObjectAddress,
+    pub copy_at: ObjectAddress,
+    pub marks: Marks<'a>,
+    /// What travels.
+    pub fields: &'static [&'static str],
+    /// Whether the source waits for its copy.
+    pub held: bool,
 }
 
 impl Transform for CoreLink<'_> {
     type Error = Infallible;
 
     fn spec(&self, source: &Value, _: Option<&Value>) -> Result<Value, Infallible> {
-        let ObjectKey { namespace, name } = self.view.key;
-        let annotations =
-            json!({CONSUMER_CLUSTER_UID: self.view.cluster_uid, CONSUMER_OBJECT_UID_ANNOTATION: uid(source)});
-        let mut copy = json!({"apiVersion": self.view.kind.api_version(), "kind": self.view.kind.kind,
-            "metadata": {"name": name, "labels": {MANAGED_LABEL: "true"}, "annotations": annotations}});
-        if let Some(namespace) = namespace {
-            copy["metadata"]["namespace"] = json!(namespace);
-        }
-        if let Some(spec) = source.get("spec") {
-            copy["spec"] = spec.clone();
+        let metadata = json!({"labels": {MANAGED_LABEL: "true"}, "annotations": self.marks.annotations()});
+        let mut copy = draft(&json!({ "metadata": metadata }), &self.copy_at);
+        for field in self.fields {
+            if let Some(value) = source.get(field) {
+                copy[field] = value.clone();
+            }
         }
         Ok(copy)
     }
@@ -300,6 +295,48 @@ impl Transform for CoreLink<'_> {
 }
 
 impl CoreLink<'_> {
+    /// Steps that keep the copy in line, and then carry the status.
+    pub fn kept(&self, source: &Value, copy: Option<&Value>, status: StatusFlow, noted: &Noted) -> ObjectPlan {
+        let (mut steps, mut last) = (Vec::new(), Vec::new());
+        let entry = copy.map(|_| StateEntry {
+            last: Some(Applied::Sum(BY_APPLY.to_owned())),
+            status: noted.status.clone(),
+            ..StateEntry::default()
+        });
+        let progress = match self.pair(source, copy, status, entry.as_ref()).keep(&mut steps, &mut last) {
+            Ok(progress) => progress,
+            // Nothing can go wrong on the way, and whose the copy is was decided before.
+            Err(PairError::Taken(_) | PairError::Immutable(_) | PairError::Transform(_)) => PairProgress::Waiting,
+        };
+        if progress == PairProgress::Settled
+            && let Some(copy) = copy
+            && let Some(step) = self.restored(source, copy, noted)
+        {
+            steps.push(step);
+        } else {
+            steps.append(&mut last);
+        }
+        ObjectPlan { confirm: None, steps: finished(steps) }
+    }
+
+    /// The step that brings back what somebody has changed of a copy on its own side.
+    fn restored(&self, source: &Value, copy: &Value, noted: &Noted) -> Option<Step> {
+        let Ok(desired) = self.spec(source, Some(copy));
+        if !is_altered(&desired, copy) || noted.altered.as_deref() == Some(content_sum(copy).as_str()) {
+            return None;
+        }
+        let state = remembered(&WORDS, &desired, &SUBRESOURCES);
+        let mark = annotation(copy, APPLIED_STATE_ANNOTATION);
+        let first = !mark.is_some_and(|mark| Mark::read(mark).applied);
+        let mut object = state.clone();
+        let next = Mark::after(mark, sum(&state), true).to_string();
+        set(&mut object, "annotations", APPLIED_STATE_ANNOTATION, &next);
+        for field in ["uid", "resourceVersion"] {
+            object["metadata"][field] = copy["metadata"][field].clone();
+        }
+        Some(Step::Apply { at: self.copy_at.clone(), object, primary: true, first })
+    }
+
     fn pair<'p>(
         &'p self,
         source: &'p Value,
@@ -310,9 +347,9 @@ impl CoreLink<'_> {
         Pair {
             vocabulary: &WORDS,
             source,
-            source_at: self.view.at(CONSUMER),
+            source_at: self.source_at.clone(),
             copy,
-            copy_at: self.view.at(PROVIDER),
+            copy_at: self.copy_at.clone(),
             entry: String::new(),
             remembered: entry,
             partial: false,
@@ -323,7 +360,7 @@ impl CoreLink<'_> {
             vouched: false,
             ordered: false,
             circular: false,
-            holder: Some(HOLDER.into()),
+            holder: self.held.then(|| HOLDER.into()),
             // Whose the copy is was decided before.
             primary: true,
             link: None,

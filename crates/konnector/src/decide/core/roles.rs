@@ -2,14 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use carrick_bind_api::core::{ALL, BindingSpec, GROUP};
+use carrick_bind_api::core::{ALL, BindingSpec, Direction, GROUP};
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 use serde_json::{Value, json};
 
 use crate::decide::roles::{BASE, Subject, cluster_role, role};
 
 /// The roles for these bindings, and for the Secrets that Connections name.
-pub fn of_bindings(specs: &[&BindingSpec], secrets: &[SecretKeyReference], subject: &Subject) -> Vec<Value> {
+pub fn of_bindings(
+    bindings: &[(Option<&str>, &BindingSpec)],
+    secrets: &[SecretKeyReference],
+    subject: &Subject,
+) -> Vec<Value> {
     let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let kinds = ALL.map(|kind| kind.plural);
     let mut rules = vec![
@@ -18,7 +22,7 @@ pub fn of_bindings(specs: &[&BindingSpec], secrets: &[SecretKeyReference], subje
         // A conflict is told on the object, wherever that is.
         json!({"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}),
     ];
-    let names: BTreeSet<&str> = specs.iter().flat_map(|spec| &spec.apis).map(|api| api.name.as_str()).collect();
+    let names: BTreeSet<&str> = bindings.iter().flat_map(|(_, spec)| &spec.apis).map(|api| api.name.as_str()).collect();
     for (plural, group) in names.iter().filter_map(|name| name.split_once('.')) {
         rules.push(
             json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "watch", "update", "patch"]}),
@@ -30,7 +34,29 @@ pub fn of_bindings(specs: &[&BindingSpec], secrets: &[SecretKeyReference], subje
             "resourceNames": names, "verbs": ["update", "patch", "delete"]}));
     }
     let name = format!("{BASE}-core");
+    let related = |namespace: Option<&str>| -> Vec<Value> {
+        let here =
+            bindings.iter().filter(|(scope, _)| *scope == namespace).flat_map(|(_, spec)| &spec.related_resources);
+        let of = |direction| -> BTreeSet<&str> {
+            here.clone().filter(|entry| entry.direction == direction).map(|entry| entry.resource.as_str()).collect()
+        };
+        let mut rules = Vec::new();
+        for (resources, verbs) in [(of(Direction::FromProvider), &all[..]), (of(Direction::FromConsumer), &all[..3])] {
+            if !resources.is_empty() {
+                rules.push(json!({"apiGroups": [""], "resources": resources, "verbs": verbs}));
+            }
+        }
+        rules
+    };
+    rules.extend(related(None));
     let mut roles = cluster_role(&name, subject, &rules);
+    let scopes: BTreeSet<&str> = bindings.iter().filter_map(|(namespace, _)| *namespace).collect();
+    for namespace in scopes {
+        let rules = related(Some(namespace));
+        if !rules.is_empty() {
+            roles.extend(role(&format!("{name}-related"), namespace, subject, &rules));
+        }
+    }
     let namespaces: BTreeSet<&str> = secrets.iter().map(|at| at.namespace.as_str()).collect();
     for namespace in namespaces {
         let named: BTreeSet<&str> =
@@ -56,7 +82,7 @@ mod tests {
         let mut spec = BindingSpec::default();
         spec.apis = vec![ApiName::new("widgets.example.io")];
         let secret = SecretKeyReference::new("kbind", "west", "kubeconfig");
-        let roles = of_bindings(&[&spec, &spec], &[secret], &subject);
+        let roles = of_bindings(&[(None, &spec), (None, &spec)], std::slice::from_ref(&secret), &subject);
         let kinds: Vec<_> = roles.iter().map(|role| role["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]);
         let rules = roles[0]["rules"].as_array().unwrap();
@@ -64,5 +90,14 @@ mod tests {
         assert_eq!(rules[5]["resourceNames"], json!(["widgets.example.io"]));
         assert_eq!(roles[2]["rules"][0]["resourceNames"], json!(["west"]));
         assert!(!json!(roles).to_string().contains('*'));
+        // Related objects of one namespace, and of all of them.
+        let mut related = spec.clone();
+        let entry = json!({"resource": "secrets", "direction": "FromConsumer"});
+        related.related_resources = vec![serde_json::from_value(entry).unwrap()];
+        let roles = of_bindings(&[(Some("team"), &related)], std::slice::from_ref(&secret), &subject);
+        assert_eq!((roles.len(), &roles[2]["metadata"]["namespace"]), (6, &json!("team")));
+        assert_eq!(roles[2]["rules"][0]["verbs"], json!(["get", "list", "watch"]), "it only reads them");
+        let roles = of_bindings(&[(None, &related)], &[secret], &subject);
+        assert_eq!((roles.len(), roles[0]["rules"].as_array().unwrap().len()), (4, 7));
     }
 }

@@ -1,5 +1,6 @@
 //! What is not ours is neither written nor deleted, whatever providers answer.
 
+use carrick_client::Resource;
 use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::{Value, json};
 
@@ -210,4 +211,46 @@ async fn a_secret_outside_the_konnectors_namespaces_is_not_used() {
     assert!(message(&connection, "SecretValid").contains("--secrets-anywhere"), "{connection}");
     let left = world.consumer.get(&crate::clusters::secrets(), Some("elsewhere"), "west").await.unwrap();
     assert!(left["metadata"].get("finalizers").is_none(), "{left}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kube_bind_0_8_leaves_what_v2_has_installed_and_carries_no_kubeconfig_of_a_connection() {
+    let world = World::bound().await;
+    world.offer(&crate::clusters::sheriff_crd()).await;
+    let label = json!({"metadata": {"labels": {"core.kbind.io/exported": "true"}}});
+    world.provider.client.merge_patch(&crd_kind(), None, "sheriffs.wild.io", &label).await.unwrap();
+    world.bind("sheriffs", "west", json!({"apis": [{"name": "sheriffs.wild.io"}]})).await;
+    world.is_ready(&cluster_bindings(), "sheriffs").await;
+    let pulled = world.consumer.until(&crd_kind(), None, "sheriffs.wild.io", super::world::is_established).await;
+    // A provider of 0.8 offers an API of the same name, and another one for which it claims all Secrets with a label.
+    let old = crate::clusters::Provider::start("c-1").await;
+    old.export("sheriffs").await;
+    let claims =
+        json!([{"group": "", "resource": "secrets", "selector": {"labelSelector": {"matchLabels": {"app": "shop"}}}}]);
+    old.export_claiming("outlaws", &crate::clusters::crd("outlaws", "Outlaw"), &claims).await;
+    let secret = crate::clusters::secret("kube-bind", "old", &old.kubeconfig());
+    world.consumer.apply(&crate::clusters::secrets(), &secret).await;
+    for name in ["sheriffs", "outlaws"] {
+        let binding = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "metadata": {"name": name},
+            "spec": {"kubeconfigSecretRef": {"namespace": "kube-bind", "name": "old", "key": "kubeconfig"}}});
+        world.consumer.apply(&crate::clusters::bindings(), &binding).await;
+    }
+    let foreign = |it: &Value| has(it, "Connected", "False", "ForeignCustomResourceDefinition");
+    world.consumer.until(&crate::clusters::bindings(), None, "sheriffs", foreign).await;
+    let after = world.consumer.get(&crd_kind(), None, "sheriffs.wild.io").await.unwrap();
+    assert_eq!((&after["metadata"]["uid"], &after["spec"]), (&pulled["metadata"]["uid"], &pulled["spec"]));
+    assert!(after["metadata"].get("ownerReferences").is_none(), "{after}");
+    world.is_ready(&cluster_bindings(), "sheriffs").await;
+    // The Secret of the Connection is labelled as the claim wants it, and so is another one.
+    let connected = |it: &Value| has(it, "Ready", "True", "");
+    world.consumer.until(&crate::clusters::bindings(), None, "outlaws", connected).await;
+    let labelled = json!({"metadata": {"labels": {"app": "shop"}}});
+    let secrets = crate::clusters::secrets();
+    world.consumer.client.merge_patch(&secrets, Some("kbind"), "west", &labelled).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let namespaces = Resource::namespaced("kube-bind.io", "v1alpha2", "APIServiceNamespace", "apiservicenamespaces");
+    let asked = old.cluster.client.list(&namespaces, None, &carrick_client::ListOptions::default()).await.unwrap();
+    assert!(asked.iter().all(|it| it["metadata"]["name"] != "kbind"), "{asked:?}");
+    let unmarked = world.consumer.get(&secrets, Some("kbind"), "west").await.unwrap();
+    assert_eq!(unmarked["metadata"]["labels"], json!({"app": "shop"}), "it is not chosen to be copied");
 }

@@ -36,16 +36,6 @@ async fn a_changed_crd_is_followed_unless_the_connection_says_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_binding_with_related_resources_says_that_they_do_not_travel() {
-    let world = World::bound().await;
-    let related = json!({"relatedResources": [{"group": "", "resource": "secrets", "direction": "FromProvider"}]});
-    world.bind("west", "west", related).await;
-    world.consumer.until(&cluster_bindings(), None, "west", |it| has(it, "RelatedSynced", "False", "NotServed")).await;
-    world.bind("west", "west", json!({"relatedResources": []})).await;
-    world.consumer.until(&cluster_bindings(), None, "west", |it| !has(it, "RelatedSynced", "False", "NotServed")).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn all_exports_are_installed_without_a_binding_and_none_of_them_if_the_connection_says_so() {
     let world = World::start().await;
     world.store("west", BINDER).await;

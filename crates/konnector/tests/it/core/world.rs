@@ -148,6 +148,14 @@ impl World {
         }
     }
 
+    /// Ends the konnector in the middle of whatever it does.
+    pub async fn kill_konnector(&mut self) {
+        if let Some(konnector) = self.konnector.take() {
+            konnector.abort();
+            assert!(konnector.await.is_err_and(|error| error.is_cancelled()), "the konnector has ended on its own");
+        }
+    }
+
     /// Stores a kubeconfig of the provider in Secret `kbind/<name>`.
     pub async fn store(&self, name: &str, user: &str) {
         self.store_text(name, &self.provider.kubeconfig(user)).await;

@@ -28,6 +28,10 @@ fn ask_as(model: &Model, coverage: Coverage) -> CorePlan {
     })
 }
 
+fn owner(copy: &Value, source: &str) -> CopyOwner {
+    Marks { cluster: CLUSTER, key: CONSUMER_OBJECT_UID_ANNOTATION, value: source }.owner(copy)
+}
+
 const KEEP: Coverage = Coverage::Keep { adopt: false };
 const ADOPT: Coverage = Coverage::Keep { adopt: true };
 
@@ -53,7 +57,7 @@ fn only_spec_and_two_marks_travel_and_the_status_comes_back() {
     let (source, copy) = (model.consumer.clone().unwrap(), model.provider.clone().unwrap());
     assert_eq!((&copy["spec"], copy.get("data")), (&json!({"size": 1}), None));
     assert_eq!(copy["metadata"]["labels"], json!({"core.kbind.io/managed": "true"}));
-    assert_eq!(owner(&copy, CLUSTER, uid(&source)), CopyOwner::Ours);
+    assert_eq!(owner(&copy, uid(&source)), CopyOwner::Ours);
     assert!(annotation(&copy, "own").is_none());
     assert_eq!(source["metadata"]["finalizers"], json!(["core.kbind.io/syncer"]));
     model.change(Role::Provider, |copy| copy["status"] = json!({"phase": "Up"}));
@@ -95,7 +99,7 @@ fn what_the_provider_had_before_is_left_alone_or_adopted_and_other_copies_are_al
     assert!(ask_as(&model, KEEP).conflict.is_some(), "it stays one, without another write");
     settle(&mut model, ADOPT);
     let copy = model.provider.clone().unwrap();
-    assert_eq!((owner(&copy, CLUSTER, uid(&marked)), &copy["spec"]["size"]), (CopyOwner::Ours, &json!(1)));
+    assert_eq!((owner(&copy, uid(&marked)), &copy["spec"]["size"]), (CopyOwner::Ours, &json!(1)));
     assert!(annotation(&model.consumer.clone().unwrap(), CONFLICT_ANNOTATION).is_none());
 
     for (cluster, object) in [("other", uid(&marked)), (CLUSTER, "other"), ("other", "other")] {

@@ -180,7 +180,8 @@ impl Story {
                 local.create(&widgets(), Some(NAMESPACE), &widget("first", "huge")).await?;
                 let here = (local, &widgets(), Some(NAMESPACE), "first");
                 let annotation = "core.kbind.io/conflict";
-                until_object(seen, here, |it| it["metadata"]["annotations"][annotation] == "ForeignObjectExists").await?;
+                until_object(seen, here, |it| it["metadata"]["annotations"][annotation] == "ForeignObjectExists")
+                    .await?;
                 let there = (&account, &widgets(), Some(NAMESPACE), "first");
                 until_object(seen, there, |it| it["spec"]["size"] == "small").await?;
                 local.delete(&widgets(), Some(NAMESPACE), "first", &DeleteOptions::default()).await?;
@@ -202,7 +203,10 @@ impl Story {
                 let left = account.list(&widgets(), None, &ListOptions::default()).await?;
                 let names: Vec<_> = left.iter().map(|it| &it["metadata"]["name"]).collect();
                 anyhow::ensure!(names == ["first"], "the account has {names:?}");
-                anyhow::ensure!(local.get(&crds(), None, &format!("widgets.{GROUP}")).await?.is_none(), "the API is left");
+                anyhow::ensure!(
+                    local.get(&crds(), None, &format!("widgets.{GROUP}")).await?.is_none(),
+                    "the API is left"
+                );
                 Ok(Done::new("the copy went first, then the API here; the account has first, as before"))
             })
             .await

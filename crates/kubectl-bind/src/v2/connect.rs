@@ -34,7 +34,8 @@ pub async fn run(client: &Client, request: &options::Connect) -> Result<String, 
         }
     }
     let kinds = crds::all();
-    let roles = if request.skip_roles || request.skip_konnector { Vec::new() } else { known.roles(None, Some(at.clone())) };
+    let roles =
+        if request.skip_roles || request.skip_konnector { Vec::new() } else { known.roles(None, Some(at.clone())) };
     let connection = connection(request, &at);
     if request.dry_run {
         // Not a part of what is piped into kubectl.
@@ -64,10 +65,7 @@ pub(super) fn or_nothing(names: &[&str]) -> String {
 }
 
 /// Where the kubeconfig is, and what has to be written for that.
-async fn kubeconfig(
-    client: &Client,
-    request: &options::Connect,
-) -> Result<(SecretKeyReference, Vec<Value>), V2Error> {
+async fn kubeconfig(client: &Client, request: &options::Connect) -> Result<(SecretKeyReference, Vec<Value>), V2Error> {
     let safe = |text: &str| InlineKubeconfig::parse(text).map(drop).map_err(DeployError::from);
     if let Some(shown) = &request.secret {
         let text = deploy::of_secret(client, shown, Some(KUBECONFIG_KEY)).await?;

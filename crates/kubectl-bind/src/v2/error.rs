@@ -62,7 +62,9 @@ pub enum V2Error {
         connection: String,
     },
     /// A Connection with autoBind would create it again.
-    #[error("ClusterBinding {name} was made for Connection {connection}, which binds everything and would create it again; set its spec.autoBind to false first")]
+    #[error(
+        "ClusterBinding {name} was made for Connection {connection}, which binds everything and would create it again; set its spec.autoBind to false first"
+    )]
     Automatic {
         /// The binding.
         name: String,

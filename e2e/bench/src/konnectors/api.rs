@@ -81,7 +81,9 @@ impl Api {
         let metadata = &source["metadata"];
         match self {
             Self::Old => metadata["annotations"]["kube-bind.io/provider-uid"].is_string(),
-            Self::V2 => metadata["finalizers"].as_array().is_some_and(|all| all.iter().any(|it| it == "core.kbind.io/syncer")),
+            Self::V2 => {
+                metadata["finalizers"].as_array().is_some_and(|all| all.iter().any(|it| it == "core.kbind.io/syncer"))
+            }
         }
     }
 }

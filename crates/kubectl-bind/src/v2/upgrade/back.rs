@@ -85,9 +85,9 @@ pub(super) async fn run(client: &Client, request: &options::Upgrade) -> Result<S
 /// The patch after which a CRD does not remember its upgrade.
 fn forgotten(crd: &Value) -> Option<Value> {
     let metadata = &crd["metadata"];
-    metadata["annotations"][UPGRADED_FROM_ANNOTATION].is_string().then(|| {
-        json!({"metadata": {"uid": metadata["uid"], "annotations": {UPGRADED_FROM_ANNOTATION: null}}})
-    })
+    metadata["annotations"][UPGRADED_FROM_ANNOTATION]
+        .is_string()
+        .then(|| json!({"metadata": {"uid": metadata["uid"], "annotations": {UPGRADED_FROM_ANNOTATION: null}}}))
 }
 
 /// Whether an object at the provider is the copy of this one, under either contract.

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use carrick_bind_api::copies::labelled_owner;
 use carrick_bind_api::core::Connection;
 use carrick_bind_api::core::schema::{self, synced_version};
-use carrick_bind_api::copies::labelled_owner;
 use carrick_bind_api::names::{CONTRACT_ANNOTATION, Owner, PROVIDER_UID_ANNOTATION};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, SecretKeyReference};
 use carrick_client::{Client, InlineKubeconfig, ListOptions, Resource, Server};
@@ -133,7 +133,8 @@ pub(super) async fn crd_reasons(
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    let words = format!("objects of {name} may be stored in {}, which v2 does not bring; store them anew", lost.join(", "));
+    let words =
+        format!("objects of {name} may be stored in {}, which v2 does not bring; store them anew", lost.join(", "));
     Ok(vec![words])
 }
 
@@ -193,7 +194,10 @@ impl Reasons {
 
     fn words(self, crd: &str) -> Vec<String> {
         let all = [
-            (self.moved, "copies have other names or namespaces than their objects (isolation Prefixed or Namespaced, or namespaces that are mapped), and v2 has the same on both sides"),
+            (
+                self.moved,
+                "copies have other names or namespaces than their objects (isolation Prefixed or Namespaced, or namespaces that are mapped), and v2 has the same on both sides",
+            ),
             (self.shown, "objects are shown from the provider (existing-objects), which v2 does not do"),
             (self.lost, "copies are not at the provider of the Connection; is it the same provider?"),
             (self.waiting, "objects have no copy yet; wait until 0.8 has synced them, or delete them"),

@@ -140,7 +140,9 @@ fn of_binding(binding: &ApiServiceBinding) -> Vec<String> {
     let claims: Vec<&str> = claims.collect();
     if !claims.is_empty() {
         let claims = claims.join(", ");
-        reasons.push(format!("its provider claims {claims}: permission claims cannot be carried over to relatedResources; end them first"));
+        reasons.push(format!(
+            "its provider claims {claims}: permission claims cannot be carried over to relatedResources; end them first"
+        ));
     }
     reasons
 }
@@ -162,7 +164,11 @@ fn of_connection(known: &Known, connection: &Connection, crds: &[Value], name: &
     for crd in crds {
         let others = known.others_that_list(schema::name(crd), name);
         if !others.is_empty() {
-            reasons.push(format!("{} is listed by {} already; unbind it there first", schema::name(crd), others.join(", ")));
+            reasons.push(format!(
+                "{} is listed by {} already; unbind it there first",
+                schema::name(crd),
+                others.join(", ")
+            ));
         }
     }
     let mut there = known.cluster_bindings.iter().filter(|it| it.metadata.name == name);
@@ -204,7 +210,10 @@ async fn release(client: &Client, facts: &Facts, request: &options::Upgrade) -> 
             let [old, _] = FINALIZERS;
             let held = all.into_iter().filter(|twin| without_finalizer(&twin.source, old).is_some());
             let held: Vec<Twin> = held.collect();
-            for twin in held.iter().filter(|twin| twin.copy.as_ref().is_none_or(|copy| !is_of(copy, twin, &facts.saved.contract))) {
+            for twin in held
+                .iter()
+                .filter(|twin| twin.copy.as_ref().is_none_or(|copy| !is_of(copy, twin, &facts.saved.contract)))
+            {
                 patch(client, &twin.kind, &twin.source, |source| without_finalizer(source, old)).await?;
             }
             if held.is_empty() {
@@ -212,7 +221,11 @@ async fn release(client: &Client, facts: &Facts, request: &options::Upgrade) -> 
             }
             if tokio::time::Instant::now() >= deadline {
                 let why = format!("{} objects that are being deleted wait for their copies", held.len());
-                return Err(V2Error::Late { what: schema::name(crd).to_owned(), seconds: request.timeout.as_secs(), why });
+                return Err(V2Error::Late {
+                    what: schema::name(crd).to_owned(),
+                    seconds: request.timeout.as_secs(),
+                    why,
+                });
             }
             tokio::time::sleep(super::super::POLL).await;
         }

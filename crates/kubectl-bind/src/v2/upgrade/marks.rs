@@ -33,7 +33,12 @@ pub(super) fn given_back(copy: &Value, source: &Value, contract: &str) -> Option
 }
 
 /// The patch that brings these labels and annotations, without some owners, and with the content in the hands of another manager.
-fn patch(copy: &Value, mut metadata: Value, is_gone: impl Fn(&Value) -> bool, (from, to): (&str, &str)) -> Option<Value> {
+fn patch(
+    copy: &Value,
+    mut metadata: Value,
+    is_gone: impl Fn(&Value) -> bool,
+    (from, to): (&str, &str),
+) -> Option<Value> {
     let there = &copy["metadata"];
     let same = ["labels", "annotations"].iter().all(|part| {
         let wanted = metadata[part].as_object().into_iter().flatten();
@@ -58,24 +63,30 @@ fn patch(copy: &Value, mut metadata: Value, is_gone: impl Fn(&Value) -> bool, (f
     Some(json!({"metadata": metadata}))
 }
 
-/// Field managers after the content that one has applied belongs to another one. Otherwise a field that is removed from the object later would stay on
-/// its copy, because the first one still wants it. Labels and annotations stay with the first: under v2 they do not travel, and must not go either.
+/// Field managers after the content that one has written belongs to another one. Otherwise a field that is removed from the object later would stay on
+/// its copy, because the first one still wants it: what it has created as much as what it has applied. Labels and annotations stay with the first; under
+/// v2 they do not travel, and must not go either.
 fn handed_over(managed: &[Value], from: &str, to: &str) -> Vec<Value> {
-    let is_applied_by = |entry: &Value, manager: &str| {
-        entry["manager"] == manager && entry["operation"] == "Apply" && entry["subresource"].is_null()
-    };
+    let is_of = |entry: &Value, manager: &str| entry["manager"] == manager && entry["subresource"].is_null();
     let mut all = managed.to_vec();
-    let Some(at) = all.iter().position(|entry| is_applied_by(entry, from)) else { return all };
-    let Some(fields) = all[at]["fieldsV1"].as_object().cloned() else { return all };
-    let (metadata, content): (Map<_, _>, Map<_, _>) = fields.into_iter().partition(|(field, _)| field == "f:metadata");
-    if content.is_empty() {
-        return all;
+    let mut new: Option<Value> = None;
+    for entry in all.iter_mut().filter(|entry| is_of(entry, from)) {
+        let Some(fields) = entry["fieldsV1"].as_object().cloned() else { continue };
+        let (metadata, content): (Map<_, _>, Map<_, _>) =
+            fields.into_iter().partition(|(field, _)| field == "f:metadata");
+        if content.is_empty() {
+            continue;
+        }
+        let new = new.get_or_insert_with(|| {
+            let mut new = entry.clone();
+            (new["manager"], new["operation"], new["fieldsV1"]) = (json!(to), json!("Apply"), json!({}));
+            new
+        });
+        entry["fieldsV1"] = Value::Object(metadata);
+        unite(&mut new["fieldsV1"], &Value::Object(content));
     }
-    let mut new = all[at].clone();
-    all[at]["fieldsV1"] = Value::Object(metadata);
-    new["manager"] = json!(to);
-    new["fieldsV1"] = Value::Object(content);
-    match all.iter_mut().find(|entry| is_applied_by(entry, to)) {
+    let Some(new) = new else { return all };
+    match all.iter_mut().find(|entry| is_of(entry, to) && entry["operation"] == "Apply") {
         Some(there) => unite(&mut there["fieldsV1"], &new["fieldsV1"]),
         None => all.push(new),
     }
@@ -155,7 +166,8 @@ pub(super) fn crd_to_binding(crd: &Value, name: &str, uid: &str) -> Option<Value
     }
     let all = metadata["ownerReferences"].as_array().into_iter().flatten();
     let mut owners: Vec<Value> = all.filter(|owner| !is_old(owner)).cloned().collect();
-    owners.push(json!({"apiVersion": API_SERVICE_BINDING.api_version(), "kind": API_SERVICE_BINDING.kind, "name": name,
+    owners
+        .push(json!({"apiVersion": API_SERVICE_BINDING.api_version(), "kind": API_SERVICE_BINDING.kind, "name": name,
         "uid": uid, "controller": true}));
     Some(json!({"metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
         "ownerReferences": owners, "labels": {MANAGED_LABEL: null},
@@ -194,6 +206,13 @@ mod tests {
             json!({"manager": "kbind-konnector", "operation": "Apply", "apiVersion": "g/v1", "fieldsV1": {"f:spec": {"f:size": {}}}})
         );
         assert_eq!(taken_over(&new, "s", "c"), None, "once is enough");
+        let mut created = copy();
+        created["metadata"]["managedFields"][1]["operation"] = json!("Update");
+        let created = patched(&created, taken_over(&created, "s", "c").unwrap());
+        assert_eq!(
+            created["metadata"]["managedFields"][2], new["metadata"]["managedFields"][2],
+            "or it would keep fields"
+        );
         let mut grown = new.clone();
         grown["metadata"]["managedFields"][2]["fieldsV1"] =
             json!({"f:metadata": {"f:annotations": {}}, "f:spec": {"f:colour": {}}});
@@ -208,8 +227,11 @@ mod tests {
 
     #[test]
     fn a_finalizer_takes_the_place_of_another_and_never_comes_to_what_is_being_deleted() {
-        let object = |finalizers: Value| json!({"metadata": {"uid": "u", "resourceVersion": "1", "finalizers": finalizers}});
-        let after = |object: &Value, patch: Option<Value>| patch.map(|it| patched(object, it)["metadata"]["finalizers"].clone());
+        let object =
+            |finalizers: Value| json!({"metadata": {"uid": "u", "resourceVersion": "1", "finalizers": finalizers}});
+        let after = |object: &Value, patch: Option<Value>| {
+            patch.map(|it| patched(object, it)["metadata"]["finalizers"].clone())
+        };
         let old = object(json!(["x", "old"]));
         assert_eq!(after(&old, finalizer(&old, "new", Some("old"))), Some(json!(["x", "new"])));
         assert_eq!(after(&old, finalizer(&old, "new", None)), Some(json!(["x", "old", "new"])));
@@ -233,6 +255,10 @@ mod tests {
         let back = patched(&new, crd_to_binding(&new, "law", "b2").unwrap());
         assert_eq!(schema::owner(&back), schema::CrdOwner::Contract("law".to_owned()));
         assert!(is_owned(&back, "b2") && crd_to_binding(&back, "law", "b2").is_none());
-        assert_eq!(back["metadata"]["annotations"], json!({UPGRADED_FROM_ANNOTATION: "{}"}), "until the way back is done");
+        assert_eq!(
+            back["metadata"]["annotations"],
+            json!({UPGRADED_FROM_ANNOTATION: "{}"}),
+            "until the way back is done"
+        );
     }
 }

@@ -82,7 +82,7 @@ async fn a_binding_goes_to_v2_and_back_and_its_objects_and_copies_stay_what_they
     let copy = bound(&world).await;
     assert_eq!(copy["metadata"]["namespace"], TEAM);
     let (source, crd) = (get(&world.consumer).await, uid_of_crd(&world).await);
-    let upgrade = ["upgrade", "law", "--connection", "west", "--skip-roles"];
+    let upgrade = UPGRADE;
     let said = done(&world, &[&upgrade[..], &["--dry-run"]].concat()).await;
     assert!(said.contains("1 objects and their copies stay as they are"), "{said}");
     assert_eq!(get(&world.consumer).await, source, "nothing was written");
@@ -116,8 +116,10 @@ async fn a_binding_goes_to_v2_and_back_and_its_objects_and_copies_stay_what_they
     for name in ["wyatt", "bat"] {
         world.consumer.delete(&sheriffs(), Some(TEAM), name, &DeleteOptions::default()).await.unwrap();
         for client in [&world.provider, &world.consumer] {
-            until("all of it goes", async || client.get(&sheriffs(), Some(TEAM), name).await.ok()?.is_none().then_some(()))
-                .await;
+            until("all of it goes", async || {
+                client.get(&sheriffs(), Some(TEAM), name).await.ok()?.is_none().then_some(())
+            })
+            .await;
         }
     }
     assert_eq!(done(&world, &["upgrade", "law", "--undo"]).await, "apiservicebinding/law is one of 0.8\n");
@@ -135,34 +137,47 @@ async fn what_v2_has_no_word_for_is_named_and_nothing_is_written() {
     assert!(said.contains("team/wyatt is cluster-"), "{said}");
     assert_eq!(get(&world.consumer).await, before);
     assert!(refused(&world, &["upgrade", "law", "--connection", "east"]).await.contains("there is no Connection east"));
-    assert!(refused(&world, &["upgrade", "order", "--connection", "west"]).await.contains("no APIServiceBinding order"));
-    assert!(refused(&world, &["upgrade", "order", "--undo"]).await.contains("no ClusterBinding order that was upgraded"));
+    assert!(
+        refused(&world, &["upgrade", "order", "--connection", "west"]).await.contains("no APIServiceBinding order")
+    );
+    assert!(
+        refused(&world, &["upgrade", "order", "--undo"]).await.contains("no ClusterBinding order that was upgraded")
+    );
+}
+
+const UPGRADE: [&str; 5] = ["upgrade", "law", "--connection", "west", "--skip-roles"];
+const UNDO: [&str; 3] = ["upgrade", "law", "--undo"];
+
+/// Kills a command at each of its writes and repeats it.
+async fn interrupted(args: &[&str]) {
+    for write in 1.. {
+        let (world, planes) = isolated(Isolation::None).await;
+        bound(&world).await;
+        if *args == UNDO {
+            done(&world, &UPGRADE).await;
+        }
+        let (copy, source) = (get(&world.provider).await, get(&world.consumer).await);
+        let writes = Match::writes().filter(|ask| ask.user == PERSON);
+        let rule = Rule::new(writes, Effect::ApplyThenCut).on(Turn::Nth(write));
+        let hit = killed(&world, &planes[1], args, rule).await;
+        let output = world.run(args).await;
+        assert!(output.status.success(), "killed at write {write}: {}", words(&output));
+        assert_untouched(&copy, &get(&world.provider).await);
+        assert_untouched(&source, &get(&world.consumer).await);
+        assert_alive(&world, "Dodge", None).await;
+        if !hit {
+            assert!(write > 4, "only {write} writes");
+            break;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_interrupted_at_any_write_runs_it_again_and_nothing_is_lost() {
-    let upgrade = ["upgrade", "law", "--connection", "west", "--skip-roles"];
-    let undo = ["upgrade", "law", "--undo"];
-    for args in [&upgrade[..], &undo] {
-        for write in 1.. {
-            let (world, planes) = isolated(Isolation::None).await;
-            bound(&world).await;
-            if args == undo {
-                done(&world, &upgrade).await;
-            }
-            let (copy, source) = (get(&world.provider).await, get(&world.consumer).await);
-            let writes = Match::writes().filter(|ask| ask.user == PERSON);
-            let rule = Rule::new(writes, Effect::ApplyThenCut).on(Turn::Nth(write));
-            let hit = killed(&world, &planes[1], args, rule).await;
-            let output = world.run(args).await;
-            assert!(output.status.success(), "{args:?}, killed at write {write}: {}", words(&output));
-            assert_untouched(&copy, &get(&world.provider).await);
-            assert_untouched(&source, &get(&world.consumer).await);
-            assert_alive(&world, "Dodge", None).await;
-            if !hit {
-                assert!(write > 4, "only {write} writes of {args:?}");
-                break;
-            }
-        }
-    }
+async fn an_upgrade_that_is_killed_at_any_write_is_whole_when_it_is_repeated() {
+    interrupted(&UPGRADE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_way_back_that_is_killed_at_any_write_is_whole_when_it_is_repeated() {
+    interrupted(&UNDO).await;
 }

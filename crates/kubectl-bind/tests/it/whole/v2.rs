@@ -63,7 +63,8 @@ async fn from_a_kubeconfig_to_an_object_and_its_status_without_a_backend() {
     .await;
 
     // What there is, and what is wrong with it.
-    let own = json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "doc", "namespace": "default"}});
+    let own =
+        json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "doc", "namespace": "default"}});
     world.provider.create(&sheriffs(), Some("default"), &own).await.unwrap();
     world.consumer.create(&sheriffs(), Some("default"), &own).await.unwrap();
     until("the conflict", async || {
@@ -98,7 +99,8 @@ async fn copies_stay_if_somebody_says_so_and_so_does_the_api() {
     let file = world.provider_file();
     done(&world, &["connect", "west", "-f", &file, "--source", "crd", "--skip-konnector"]).await;
     done(&world, &["bind", "west", "sheriffs.wild.io"]).await;
-    let sheriff = json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "wyatt", "namespace": "default"}});
+    let sheriff =
+        json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "wyatt", "namespace": "default"}});
     until("the kind is served", async || world.consumer.create(&sheriffs(), Some("default"), &sheriff).await.ok())
         .await;
     until("the copy", async || world.provider.get(&sheriffs(), Some("default"), "wyatt").await.ok()?).await;

@@ -1,6 +1,5 @@
 //! Which contract is measured, and what is different about it.
 
-use anyhow::Context;
 use carrick_bind_api::core::{CLUSTER_BINDING, CONNECTION, crds};
 use carrick_e2e_stage::contract::{Contract, apply, kind};
 use carrick_e2e_stage::kinds;
@@ -70,8 +69,7 @@ impl Api {
             [(kind(CLUSTER_BINDING), NAME, "Ready"), (kinds::crds(), api.as_str(), "Established")]
         {
             let at = (&contract.consumer, &kind, None, name);
-            let is = contract.is(&format!("{name} is {wanted}"), at, |it| condition(it, wanted)["status"] == "True");
-            is.await.with_context(|| format!("{name} is not {wanted}"))?;
+            contract.is(name, at, |it| condition(it, wanted)["status"] == "True").await?;
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 //! ```text
 //!  demo ─┬─ provider   a plain cluster offers its service to workspaces of kcp
 //!        ├─ consumer   a workload cluster shows what its account in kcp has
-//!        └─ parts      what both need: contracts, a backend, a konnector
+//!        ├─ v2         a workload cluster uses its account in kcp with nothing in between
+//!        └─ parts      what all need: contracts, a backend, a konnector
 //!  doctor               what keeps a konnector or a backend from working
 //! ```
 
@@ -11,6 +12,7 @@ mod consumer;
 mod doctor;
 mod parts;
 mod provider;
+mod v2;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -45,6 +47,9 @@ struct DemoArgs {
     /// Only the second story: a workload cluster shows what its account in kcp has
     #[arg(long)]
     consumer: bool,
+    /// kube-bind v2 instead of 0.8: a workload cluster uses what its account in kcp has, without a backend
+    #[arg(long, conflicts_with_all = ["provider", "consumer"])]
+    v2: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -52,6 +57,7 @@ Examples:
   carrick bind demo                both stories; exit code 0 if all went well
   carrick bind demo --provider     a cluster offers its service to workspaces
   carrick bind demo --consumer     a cluster shows what its account in kcp has
+  carrick bind demo --v2           kube-bind v2: a kubeconfig, a Connection, a ClusterBinding
   carrick bind demo --verbose      with all logs on stderr";
 
 /// Runs a command; the exit code says whether all of it was observed.
@@ -70,6 +76,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 
 async fn demo(ui: &Ui, args: &DemoArgs) -> Result<(), Failed> {
     let started = Instant::now();
+    if args.v2 {
+        ui.line("carrick bind demo: a workload cluster uses the Widgets of its account in kcp, by kube-bind v2");
+        Box::pin(v2::play(ui)).await?;
+        ui.heading(&format!("Done in {:.1} s.", started.elapsed().as_secs_f64()));
+        return Ok(());
+    }
     if !args.consumer {
         ui.line("carrick bind demo: a plain cluster offers Widgets, two teams in kcp use them");
         Box::pin(provider::play(ui)).await?;

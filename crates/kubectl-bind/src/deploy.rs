@@ -14,7 +14,7 @@ use carrick_client::{Client, ListOptions, Resource};
 use serde_json::Value;
 
 pub use error::DeployError;
-pub(crate) use manifests::konnector_subject;
+pub(crate) use manifests::{konnector_subject, namespace};
 
 use crate::options::Deploy;
 use install::Install;
@@ -93,17 +93,22 @@ pub(crate) async fn plan(
     let stored = secret::plan(provider, &known, name)?;
     let mut objects = vec![manifests::namespace()];
     objects.extend(stored.object);
-    let mut left = None;
-    if !skip_konnector {
-        let deployment = client.get(&manifests::deployments(), Some(KONNECTOR_NAMESPACE), manifests::NAME).await;
-        let deployment =
-            deployment.map_err(|source| DeployError::Server { what: "the konnector".to_owned(), source })?;
-        match install::decide(deployment.as_ref(), image) {
-            Install::Apply(image) => objects.extend(manifests::konnector(&image)),
-            Install::Leave(why) => left = Some(why),
-        }
-    }
+    let (konnector, left) = if skip_konnector { (Vec::new(), None) } else { konnector(client, image).await? };
+    objects.extend(konnector);
     Ok(Plan { objects, secret: stored.name, left })
+}
+
+/// What a konnector consists of, or why the one that is there is left alone.
+pub(crate) async fn konnector(
+    client: &Client,
+    image: Option<&str>,
+) -> Result<(Vec<Value>, Option<String>), DeployError> {
+    let deployment = client.get(&manifests::deployments(), Some(KONNECTOR_NAMESPACE), manifests::NAME).await;
+    let deployment = deployment.map_err(|source| DeployError::Server { what: "the konnector".to_owned(), source })?;
+    Ok(match install::decide(deployment.as_ref(), image) {
+        Install::Apply(image) => (manifests::konnector(&image), None),
+        Install::Leave(why) => (Vec::new(), Some(why)),
+    })
 }
 
 /// Joins a consumer: Secret `kubeconfig-<name>`, konnector, and a bundle of this name.

@@ -107,9 +107,10 @@ pub fn taken(args: impl IntoIterator<Item = String>) -> Result<(Vec<String>, Vec
     Ok((kept, said))
 }
 
-/// Whether a flag that others ignore means something to the command: whose identity is asked for is said by its namespace.
+/// Whether a flag that others ignore means something to the command: whose identity is asked for is said by its namespace, and so is which Binding.
 fn is_meant(flag: &str, before: &[String]) -> bool {
-    matches!(flag, "-n" | "--namespace") && before.iter().any(|arg| arg == "cluster-identity")
+    let commands = ["cluster-identity", "bind", "unbind"];
+    matches!(flag, "-n" | "--namespace") && before.iter().skip(1).any(|arg| commands.contains(&arg.as_str()))
 }
 
 /// A switch of ours with the value that Go's flags may have.
@@ -142,6 +143,8 @@ mod tests {
         assert_eq!((kept.as_str(), said.len()), ("kubectl-bind login u", 1), "{said:?}");
         let kept = ask(&["cluster-identity", "-n", "default", "--log_file_max_size=1"]).unwrap().0;
         assert_eq!(kept, "kubectl-bind cluster-identity -n default", "which says whose identity");
+        let kept = ask(&["bind", "west", "a.x", "--namespace=team", "-n", "b"]).unwrap().0;
+        assert_eq!(kept, "kubectl-bind bind west a.x --namespace=team -n b", "which says for whom");
         assert_eq!(ask(&["--dry-run=false", "--skip-konnector=true"]).unwrap().0, "kubectl-bind --skip-konnector");
         assert_eq!(ask(&["--dry-run=maybe"]).unwrap().0, "kubectl-bind --dry-run=maybe", "which is refused as before");
         for refused in [&["--token", "t"][..], &["deploy", "--as=admin"], &["dev", "create"]] {

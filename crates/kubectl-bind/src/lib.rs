@@ -5,6 +5,7 @@
 //!           ├─▶ login, catalogue, consume ──▶ backend over HTTP, callback of the browser, config (logins)
 //!           │                         │ answer, export request at the provider, APIServiceBinding here
 //!           ├─▶ unbind     and wait until nothing is left
+//!           ├─▶ v2         connect, bind, unbind, status, and upgrade from 0.8
 //!           └─▶ deploy ◀──────────────┘
 //!               deploy ──▶ answer of a backend ──▶ kubeconfig, read with care ──▶ Secret
 //!                      └─▶ konnector that is there ──▶ install, upgrade or leave it
@@ -21,6 +22,7 @@ pub mod identity;
 pub mod login;
 pub mod options;
 pub mod unbind;
+pub mod v2;
 
 /// The version of this program and of the konnector that it installs.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

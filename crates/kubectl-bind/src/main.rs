@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use carrick_client::Client;
 use carrick_kubectl_bind::catalogue::{self, Kind};
 use carrick_kubectl_bind::options::{Command, Options};
-use carrick_kubectl_bind::{consume, deploy, habits, identity, login, unbind};
+use carrick_kubectl_bind::{consume, deploy, habits, identity, login, unbind, v2};
 use carrick_process::printable::printable;
 use clap::Parser;
 
@@ -67,6 +67,10 @@ async fn run(options: Options) -> Result<String, String> {
         }
         Some(Command::Unbind(request)) => unbind::run(&client(&options)?, request).await.map_err(said),
         Some(Command::Deploy(request)) => deploy::run(&client(&options)?, request).await.map_err(said),
+        Some(Command::Connect(request)) => v2::connect::run(&client(&options)?, request).await.map_err(said),
+        Some(Command::Join(request)) => v2::bind::run(&client(&options)?, request).await.map_err(said),
+        Some(Command::Status) => v2::status::run(&client(&options)?).await.map_err(said),
+        Some(Command::Upgrade(request)) => v2::upgrade::run(&client(&options)?, request).await.map_err(said),
     }
 }
 

@@ -1,10 +1,14 @@
 //! The command line of `kubectl-bind`.
 
+mod v2;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use carrick_client::{ConnectError, Overrides, Server};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+
+pub use v2::{Api, Connect, Join, Source, Upgrade};
 
 /// Joins this cluster to a kube-bind provider: opens the provider's web page, waits for what is chosen there, and binds it.
 #[derive(Clone, Debug, Parser)]
@@ -50,7 +54,9 @@ const EXAMPLES: &str = "Examples:
   kubectl bind apiservice my-db --template-name db  Bind it
   kubectl bind https://bind.example.io              Choose on the web page instead
   kubectl bind apiservice my-db --template-name db -o yaml
-                                                    See what would be written here, and write nothing";
+                                                    See what would be written here, and write nothing
+  kubectl bind connect west -f west.kubeconfig      kube-bind v2: a provider without a backend
+  kubectl bind bind west widgets.example.io         kube-bind v2: use one of its APIs";
 
 /// Which backend.
 #[derive(Clone, Debug, Default, Args)]
@@ -246,16 +252,43 @@ pub enum Command {
     /// Store the kubeconfig that a backend has answered with, and install a konnector
     Deploy(Deploy),
     /// Let go of a service: its copies at the provider, its CustomResourceDefinitions and its objects here are deleted, in that order
-    #[command(after_help = "Example:\n  kubectl bind unbind my-db --dry-run")]
+    #[command(after_help = "Examples:
+  kubectl bind unbind my-db --dry-run
+  kubectl bind unbind west --keep-copies")]
     Unbind(Unbind),
+    /// kube-bind v2: connect to a provider by its kubeconfig; nothing of kube-bind has to run there
+    #[command(after_help = "Example:\n  kubectl bind connect west -f west.kubeconfig")]
+    Connect(Connect),
+    /// kube-bind v2: bind APIs of a Connection, for the cluster or for one namespace
+    #[command(
+        name = "bind",
+        after_help = "Examples:
+  kubectl bind bind west widgets.example.io
+  kubectl bind bind west widgets.example.io -n team-a"
+    )]
+    Join(Join),
+    /// List Connections and bindings of both contracts, and what they say
+    Status,
+    /// Turn a binding of kube-bind 0.8 into one of v2: the same objects and copies under the other contract
+    #[command(after_help = "Examples:
+  kubectl bind upgrade my-db --connection west --dry-run
+  kubectl bind upgrade my-db --connection west
+  kubectl bind upgrade my-db --undo")]
+    Upgrade(Upgrade),
 }
 
 /// What to let go of.
 #[derive(Clone, Debug, Args)]
 pub struct Unbind {
-    /// Name of the binding
+    /// Name of the binding: an APIServiceBinding of 0.8, or a ClusterBinding of v2
     #[arg(value_name = "NAME")]
     pub name: String,
+    /// Namespace of a Binding of v2
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Which contract, if both have a binding of this name
+    #[arg(long, value_enum)]
+    pub api: Option<Api>,
     /// Delete its objects here as well, if there are any
     #[arg(long)]
     pub delete_objects: bool,
@@ -309,6 +342,14 @@ mod tests {
             &["deploy", "--secret", "a/b", "--secret-key", "k", "--kubeconfig", "x"],
             &["cluster-identity", "-n", "default"],
             &["unbind", "a", "--keep-copies", "--delete-objects", "--timeout", "5s"],
+            &["unbind", "a", "--api", "v2"],
+            &["unbind", "a", "-n", "team"],
+            &["connect", "west", "-f", "-", "--source", "openapi", "--auto-bind"],
+            &["connect", "west", "--secret", "kbind/west"],
+            &["bind", "west", "widgets.example.io", "-n", "team", "--adopt"],
+            &["status"],
+            &["upgrade", "a", "--connection", "west", "--dry-run"],
+            &["upgrade", "a", "--undo"],
             &[],
             &["https://bind.example.io", "-o", "yaml"],
             &["apiservice", "a", "--template-name", "t"],
@@ -329,6 +370,12 @@ mod tests {
             &["login"],
             &["unbind"],
             &["unbind", "a", "--timeout", "0s"],
+            &["unbind", "a", "--api", "v1"],
+            &["connect", "west"],
+            &["connect", "west", "-f", "x", "--secret", "a/b"],
+            &["bind", "west"],
+            &["upgrade", "a"],
+            &["upgrade", "a", "--undo", "--connection", "west"],
         ] {
             assert_eq!(parse(bad).unwrap_err().exit_code(), 2, "{bad:?}");
         }

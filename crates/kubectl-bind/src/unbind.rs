@@ -1,4 +1,4 @@
-//! Unbinding on this cluster: the konnector deletes the copies on the provider, the CRDs and the objects here, in that order; this waits for it.
+//! Unbinding on this cluster: which contract a name belongs to, and for 0.8: the konnector deletes the copies on the provider, the CRDs and the objects here, in that order; this waits for it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::options;
+use crate::options::{self, Api};
+use crate::v2::{self, V2Error};
 
 /// How often it is looked whether the binding is gone.
 const POLL: Duration = Duration::from_millis(200);
@@ -23,6 +24,12 @@ pub enum UnbindError {
     /// There is no binding of this name.
     #[error("there is no APIServiceBinding {0}; kubectl get apiservicebindings lists those that there are")]
     Missing(String),
+    /// Both contracts have one.
+    #[error("there is an APIServiceBinding {0} and a ClusterBinding {0}; say which with --api 0.8 or --api v2")]
+    Both(String),
+    /// A binding of v2 stays.
+    #[error(transparent)]
+    V2(#[from] V2Error),
     /// A bundle would bind it again.
     #[error(
         "APIServiceBinding {name} belongs to APIServiceBindingBundle {bundle}, which would create it again; delete the bundle, or let the provider withdraw the export"
@@ -71,11 +78,26 @@ pub enum UnbindError {
 
 /// Unbinds; returns what to print.
 pub async fn run(client: &Client, request: &options::Unbind) -> Result<String, UnbindError> {
+    if request.namespace.is_some() || request.api == Some(Api::V2) {
+        return Ok(v2::unbind::run(client, request).await?);
+    }
+    let name = &request.name;
+    let failed = |source| UnbindError::Cluster { what: format!("APIServiceBinding {name}"), source };
+    let old = client.get(&resource(), None, name).await.map_err(failed)?;
+    let has_new = request.api.is_none() && v2::unbind::is_there(client, request).await?;
+    match old {
+        Some(_) if has_new => Err(UnbindError::Both(name.clone())),
+        Some(found) => unbind(client, request, found).await,
+        None if has_new => Ok(v2::unbind::run(client, request).await?),
+        None => Err(UnbindError::Missing(name.clone())),
+    }
+}
+
+/// Unbinds an APIServiceBinding.
+async fn unbind(client: &Client, request: &options::Unbind, found: Value) -> Result<String, UnbindError> {
     let name = &request.name;
     let kind = resource();
     let failed = |source| UnbindError::Cluster { what: format!("APIServiceBinding {name}"), source };
-    let found = client.get(&kind, None, name).await.map_err(failed)?;
-    let found = found.ok_or_else(|| UnbindError::Missing(name.clone()))?;
     let unreadable =
         |error: serde_json::Error| UnbindError::Unreadable { name: name.clone(), problem: error.to_string() };
     let binding: ApiServiceBinding = serde_json::from_value(found).map_err(unreadable)?;
@@ -112,13 +134,13 @@ pub async fn run(client: &Client, request: &options::Unbind) -> Result<String, U
     Ok(said)
 }
 
-fn resource() -> Resource {
+pub(crate) fn resource() -> Resource {
     let kind = API_SERVICE_BINDING;
     Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural)
 }
 
 /// The bundle that a binding belongs to.
-fn bundle(binding: &ApiServiceBinding) -> Option<String> {
+pub(crate) fn bundle(binding: &ApiServiceBinding) -> Option<String> {
     let mut owners = binding.metadata.owner_references.iter();
     let owner = owners.find(|owner| owner.controller && owner.kind == API_SERVICE_BINDING_BUNDLE.kind);
     owner.filter(|_| !binding.metadata.is_deleting()).map(|owner| owner.name.clone())

@@ -6,6 +6,7 @@
 //!                     └──────────────── Sight: what becomes visible ─────────┘
 //! ```
 
+mod api;
 mod ground;
 mod sight;
 
@@ -24,6 +25,7 @@ use super::field::Servers;
 use super::page;
 use super::process::{Process, own_memory};
 use super::report::{self, CatchUp, Idle, Latency, Report, Requests, Restart, Rested};
+use api::Api;
 use ground::Ground;
 use sight::Sight;
 
@@ -44,6 +46,9 @@ pub struct Args {
     /// Which servers. May be repeated.
     #[arg(long = "world", value_enum, default_value = "embedded")]
     worlds: Vec<Servers>,
+    /// Which contract.
+    #[arg(long, value_enum, default_value = "0.8")]
+    api: Api,
     /// How many objects are there before a konnector starts.
     #[arg(long, default_value_t = 500)]
     objects: usize,
@@ -82,7 +87,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             reports.push(measure(&args, *servers, name, program).await.with_context(|| format!("konnector {name}"))?);
         }
         let name = if *servers == Servers::Embedded { "embedded konnectors" } else { "real konnectors" };
-        let (machine, table) = (page::machine(&load), table(&reports));
+        let name = &format!("{name}{}", args.api.suffix());
+        let (machine, table) = (page::machine(&load), table(args.api, &reports));
         println!("{name}: {machine}\n\n{table}");
         if let Some(page) = &args.page {
             let what = format!(
@@ -105,16 +111,16 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// The table of agents, in the words of kube-bind.
-fn table(reports: &[Report]) -> String {
-    report::table_of(reports, &[("service cluster", "consumer"), ("kcp", "provider")])
+fn table(api: Api, reports: &[Report]) -> String {
+    report::table_of(reports, &[("service cluster", "consumer"), ("kcp", "provider"), ("three writes", api.writes())])
 }
 
 async fn measure(args: &Args, servers: Servers, name: &str, program: &Path) -> anyhow::Result<Report> {
     super::say(name, "preparing");
-    let ground = Ground::prepare(servers).await?;
+    let ground = Ground::prepare(servers, args.api).await?;
     let contract = ground.contract()?;
     ground.bind(&contract, program).await?;
-    let sight = Sight::open(&contract);
+    let sight = Sight::open(&contract, args.api);
     let trial = Trial { args, ground: &ground, contract: &contract, sight: &sight, program };
     super::say(name, "catching up");
     let (konnector, catch_up) = trial.catch_up().await?;
@@ -192,7 +198,7 @@ impl Trial<'_> {
             let name = format!("steady-{}", copies.len());
             self.contract.order(&name, "steady").await?;
             let sent = Instant::now();
-            let copy = Contract::copy_name(&name);
+            let copy = self.args.api.copy_name(&name);
             copies.push(self.sight.copied(&copy, PATIENCE).await?.saturating_duration_since(sent));
             let status = json!({ "status": { "result": name } });
             let sent = Instant::now();
@@ -228,10 +234,10 @@ async fn order(contract: &Contract<'_>, numbers: std::ops::Range<usize>) -> anyh
     orders.buffer_unordered(IN_FLIGHT).try_collect().await
 }
 
-/// What the servers allow: the three writes of an object (finalizer, copy, trace), sent directly.
+/// What the servers allow: the writes of an object (finalizer, copy, and under 0.8 its trace), sent directly.
 async fn floor(args: &Args, servers: Servers) -> anyhow::Result<Report> {
     super::say("floor", "preparing");
-    let ground = Ground::prepare(servers).await?;
+    let ground = Ground::prepare(servers, args.api).await?;
     let contract = ground.contract()?;
     // Some konnector has to bring the API.
     ground.bind(&contract, &args.konnectors[0].1).await?;

@@ -1,5 +1,7 @@
 //! kube-bind v2 between two workspaces of kcp: the provider has an API and nothing of kube-bind.
 
+mod mesh;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use carrick_konnector::agent::{self, CoreConfig, KonnectorConfig};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+pub(super) use mesh::a_mesh_finds_every_cluster_connected_by_its_own_lease_and_what_it_pastes_binds_nothing_of_kcp;
 
 /// Name of the Connection, of its Secret and of the ClusterBinding.
 const NAME: &str = "west";

@@ -198,7 +198,8 @@ pub fn all() -> Vec<Scenario> {
             a_workspace_is_a_provider_by_its_discovery_alone_and_a_mesh_finds_the_lease
             unbinding_takes_copies_along_and_leaves_what_the_provider_had_before
             related_objects_travel_either_way_and_go_with_their_binding
-            labels_that_vanish_from_the_provider_delete_nothing;
+            labels_that_vanish_from_the_provider_delete_nothing
+            a_mesh_finds_every_cluster_connected_by_its_own_lease_and_what_it_pastes_binds_nothing_of_kcp;
         backends:
             workspaces_that_bind_the_export_of_a_backend_are_served_each_on_its_own
             what_an_account_has_already_shows_on_its_workload_cluster

@@ -13,14 +13,14 @@ use carrick_bind_backend::agent::{SchemaSource, init};
 use carrick_client::{Client, Server};
 use carrick_kcp::apis::ClaimState;
 use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ExportReference};
-use carrick_kcp::kinds::{API_BINDING, API_RESOURCE_SCHEMA};
+use carrick_kcp::kinds::API_BINDING;
 use carrick_kubectl_bind::identity;
 use carrick_plane::{Mode, Plane};
 use serde_json::json;
 
 use super::parts::{
-    Background, GROUP, NAMESPACE, backend_config, bind_all, contract, hand_over, names, namespaces, of, schema, until,
-    until_gone, until_object, widget, widgets,
+    Background, NAMESPACE, backend_config, bind_all, contract, hand_over, namespaces, of, until_gone, until_object,
+    use_widgets, widget, widgets,
 };
 use crate::ui::{Done, Failed, Step, Ui};
 use crate::{embedded, workspaces};
@@ -81,18 +81,7 @@ impl Story {
         let step = Step::new("binding a vendor's API", "an account with a Widget");
         self.ui
             .step(step, async |seen| {
-                let (vendor, account) = (self.at(VENDOR), self.at(ACCOUNT));
-                let name = format!("v1.widgets.{GROUP}");
-                let schema = json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema", "metadata": {"name": name},
-                    "spec": {"group": GROUP, "scope": "Namespaced", "names": names(), "versions": [{"name": "v1", "served": true,
-                        "storage": true, "subresources": {"status": {}}, "schema": schema()}]}});
-                vendor.create(&API_RESOURCE_SCHEMA.into(), None, &schema).await?;
-                let mut export = ApiExport::new("widgets");
-                export.spec.latest_resource_schemas = vec![name];
-                vendor.create_kcp(&export).await?;
-                account.create_kcp(&ApiBinding::to_export("widgets", ExportReference::new(VENDOR, "widgets"))).await?;
-                let first = widget("first", "small");
-                until(seen, async || Ok(account.create(&widgets(), Some(NAMESPACE), &first).await?)).await?;
+                use_widgets(seen, VENDOR, &self.at(VENDOR), &self.at(ACCOUNT)).await?;
                 Ok(Done::new(format!("account {ACCOUNT} uses a vendor's Widgets and has one, first")))
             })
             .await

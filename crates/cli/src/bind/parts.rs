@@ -1,4 +1,4 @@
-//! What both stories need.
+//! What all stories need.
 
 use std::time::Duration;
 
@@ -9,10 +9,14 @@ use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_bind_backend::agent::{BackendConfig, SchemaSource};
 use carrick_bind_backend::backend;
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
+use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Resource, Server};
+use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ExportReference};
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
 use carrick_plane::Plane;
 use data_encoding::BASE64;
+use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -237,4 +241,38 @@ pub async fn bind_all(seen: &Observed, consumer: &Client, kubeconfig: &str, anno
     // The konnector installs the kind when it starts.
     until(seen, async || Ok(consumer.create(&bundles, None, &bundle).await?)).await?;
     Ok(())
+}
+
+/// An account binds a vendor's Widgets and creates one, first.
+pub async fn use_widgets(seen: &Observed, path: &str, vendor: &Client, account: &Client) -> anyhow::Result<()> {
+    let name = format!("v1.widgets.{GROUP}");
+    let schema = json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema", "metadata": {"name": name},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names(), "versions": [{"name": "v1", "served": true,
+            "storage": true, "subresources": {"status": {}}, "schema": schema()}]}});
+    vendor.create(&API_RESOURCE_SCHEMA.into(), None, &schema).await?;
+    let mut export = ApiExport::new("widgets");
+    export.spec.latest_resource_schemas = vec![name];
+    vendor.create_kcp(&export).await?;
+    account.create_kcp(&ApiBinding::to_export("widgets", ExportReference::new(path, "widgets"))).await?;
+    let first = widget("first", "small");
+    until(seen, async || Ok(account.create(&widgets(), Some(NAMESPACE), &first).await?)).await?;
+    Ok(())
+}
+
+/// The provider's operator: every Widget is ready at once.
+pub async fn operate(client: Client) {
+    let mut events = std::pin::pin!(watch(client.clone(), widgets(), WatchOptions::default()));
+    while let Some(event) = events.next().await {
+        let (Event::Listed(object) | Event::Applied(object)) = event else { continue };
+        let value = object.value();
+        let phase = format!("{} and ready", value["spec"]["size"].as_str().unwrap_or_default());
+        if value["status"]["phase"] != phase.as_str() {
+            let status = json!({"status": {"phase": phase}});
+            if let Err(error) =
+                client.merge_patch_status(&widgets(), Some(&object.namespace), &object.name, &status).await
+            {
+                tracing::warn!(%error, "the operator cannot write a status");
+            }
+        }
+    }
 }

@@ -7,17 +7,15 @@
 use anyhow::Context;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_bind_backend::agent::init;
-use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, ListOptions, Server};
 use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, ApiBinding, ApiExport, ExportReference};
 use carrick_kcp::kinds::API_BINDING;
 use carrick_kubectl_bind::identity;
 use carrick_plane::{Mode, Plane};
-use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::parts::{
-    Background, GROUP, NAMESPACE, backend_config, bind_all, contract, crds, hand_over, names, schema, until,
+    Background, GROUP, NAMESPACE, backend_config, bind_all, contract, crds, hand_over, names, operate, schema, until,
     until_object, widget, widgets,
 };
 use crate::ui::{Done, Failed, Step, Ui};
@@ -209,23 +207,5 @@ impl Story {
                 Ok(Done::new("team-a has deleted its Widget; its copy is gone, team-b's is not"))
             })
             .await
-    }
-}
-
-/// The provider's operator: every Widget is ready at once.
-async fn operate(client: Client) {
-    let mut events = std::pin::pin!(watch(client.clone(), widgets(), WatchOptions::default()));
-    while let Some(event) = events.next().await {
-        let (Event::Listed(object) | Event::Applied(object)) = event else { continue };
-        let value = object.value();
-        let phase = format!("{} and ready", value["spec"]["size"].as_str().unwrap_or_default());
-        if value["status"]["phase"] != phase.as_str() {
-            let status = json!({"status": {"phase": phase}});
-            if let Err(error) =
-                client.merge_patch_status(&widgets(), Some(&object.namespace), &object.name, &status).await
-            {
-                tracing::warn!(%error, "the operator cannot write a status");
-            }
-        }
     }
 }

@@ -24,6 +24,16 @@ const CONSUMER: [&str; 6] = [
     "second, made on the workload cluster, reached the account, and went again when it was deleted",
 ];
 
+const V2: [&str; 7] = [
+    "kcp answers at https://127.0.0.1:",
+    "account root:account uses a vendor's Widgets and has one, first",
+    "a kubeconfig and a Connection: the account has the konnector's Lease, and nothing else of kube-bind",
+    "one ClusterBinding: the workload cluster serves Widgets as the account does",
+    "second reached the account under its own name, and its status came back: tiny and ready",
+    "first of the account stayed as it was, and the object here says why it is not synced",
+    "the copy went first, then the API here; the account has first, as before",
+];
+
 fn plays(story: &str, steps: &[&str]) {
     let output = carrick(&["bind", "demo", story]).env("CLICOLOR_FORCE", "1").output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
@@ -45,4 +55,9 @@ fn a_plain_cluster_becomes_a_provider() {
 #[test]
 fn a_workload_cluster_shows_what_its_account_has() {
     plays("--consumer", &CONSUMER);
+}
+
+#[test]
+fn a_workload_cluster_uses_its_account_with_nothing_in_between() {
+    plays("--v2", &V2);
 }

@@ -25,7 +25,7 @@ pub(super) fn resource(object: &Value) -> Resource {
 }
 
 /// The namespace of everything else.
-pub(super) fn namespace() -> Value {
+pub(crate) fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KONNECTOR_NAMESPACE}})
 }
 

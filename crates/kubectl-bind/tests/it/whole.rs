@@ -2,8 +2,11 @@
 
 mod kills;
 pub mod story;
+mod upgrade;
+mod v2;
 pub mod world;
 
+use carrick_bind_api::v1alpha2::Isolation;
 use carrick_plane::{Config, Mode, Plane, User};
 use world::World;
 
@@ -12,13 +15,18 @@ const PERSON: &str = "person";
 
 /// A world of two planes: the provider, and the consumer.
 async fn on_planes() -> (World, [Plane; 2]) {
+    isolated(Isolation::Prefixed).await
+}
+
+/// The same, with another isolation of its contracts.
+async fn isolated(isolation: Isolation) -> (World, [Plane; 2]) {
     let provider = Plane::start(Config::new(Mode::Kube)).await.unwrap();
     let mut config = Config::new(Mode::Kube);
     config.users = vec![User::new("token-of-person", PERSON, &["system:masters"])];
     let consumer = Plane::start(config).await.unwrap();
     let kubeconfig = |plane: &Plane, user: &str| plane.kubeconfig(user, None).unwrap();
     let (person, admin) = (kubeconfig(&consumer, PERSON), kubeconfig(&consumer, "admin"));
-    (World::on(&kubeconfig(&provider, "admin"), &admin, &person).await, [provider, consumer])
+    (World::isolated(&kubeconfig(&provider, "admin"), &admin, &person, isolation).await, [provider, consumer])
 }
 
 #[tokio::test(flavor = "multi_thread")]

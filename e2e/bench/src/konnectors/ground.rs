@@ -10,6 +10,7 @@ use carrick_e2e_stage::stage::Stage;
 use carrick_e2e_stage::world::{EmbeddedWorld, RealWorld, User, World};
 use serde_json::json;
 
+use super::api::Api;
 use super::{Process, Requests, Servers};
 use crate::door::Door;
 use crate::field::servers_folder;
@@ -22,11 +23,12 @@ pub struct Ground {
     /// The door to the consumer.
     consumer: Door,
     folder: Scratch,
+    api: Api,
 }
 
 impl Ground {
     /// Starts fresh servers.
-    pub async fn prepare(servers: Servers) -> anyhow::Result<Self> {
+    pub async fn prepare(servers: Servers, api: Api) -> anyhow::Result<Self> {
         let world: Arc<dyn World> = match servers {
             Servers::Embedded => Arc::new(EmbeddedWorld::start().await?),
             Servers::Real => Arc::new(RealWorld::start(Path::new(&servers_folder()?)).await?),
@@ -41,7 +43,7 @@ impl Ground {
         let consumer = Door::open(world.service_cable().near(), world.service().url(), &to_consumer).await?;
         let folder = Scratch::new()?;
         folder.write("consumer.kubeconfig", &consumer.kubeconfig(&to_consumer)?)?;
-        Ok(Self { stage, provider, consumer, folder })
+        Ok(Self { stage, provider, consumer, folder, api })
     }
 
     /// The contract between the two clusters.
@@ -52,16 +54,16 @@ impl Ground {
             world,
             consumer: self.stage.service.clone(),
             provider: self.stage.provider.client.clone(),
-            kubeconfig: with_contract(&to_provider)?,
+            kubeconfig: if self.api == Api::V2 { to_provider } else { with_contract(&to_provider)? },
             group: self.stage.group.clone(),
         })
     }
 
     /// Sets the contract up, and lets a konnector bring its API to the consumer.
     pub async fn bind(&self, contract: &Contract<'_>, program: &Path) -> anyhow::Result<()> {
-        contract.offer().await?;
+        self.api.offer(contract).await?;
         let mut konnector = self.start(program)?;
-        let bound = contract.bind().await;
+        let bound = self.api.bind(contract).await;
         konnector.check()?;
         bound?;
         konnector.stop().await
@@ -93,6 +95,7 @@ impl Ground {
     pub fn hands<'a>(&self, contract: &'a Contract<'a>) -> anyhow::Result<Hands<'a>> {
         let to_consumer = self.consumer.kubeconfig(&self.stage.world.service_kubeconfig(User::Admin))?;
         Ok(Hands {
+            api: self.api,
             contract,
             consumer: Server::from_kubeconfig_yaml(&to_consumer)?.client(),
             provider: Server::from_kubeconfig_yaml(&contract.kubeconfig)?.client(),
@@ -102,6 +105,7 @@ impl Ground {
 
 /// Places objects without deciding anything, by the ways that konnectors go.
 pub struct Hands<'a> {
+    api: Api,
     contract: &'a Contract<'a>,
     consumer: Client,
     provider: Client,
@@ -110,6 +114,9 @@ pub struct Hands<'a> {
 impl Hands<'_> {
     /// The finalizer, the copy and the trace, as a konnector writes them.
     pub async fn place(&self, number: usize) -> anyhow::Result<()> {
+        if self.api == Api::V2 {
+            return self.place_v2(number).await;
+        }
         let (kind, name) = (self.contract.sheriffs(), format!("order-{number}"));
         let finalizers = json!({ "metadata": { "finalizers": ["kubebind.io/syncer"] } });
         let source = self.consumer.merge_patch(&kind, None, &name, &finalizers).await?;
@@ -128,6 +135,23 @@ impl Hands<'_> {
             "kube-bind.io/provider-namespace": "", "kube-bind.io/provider-uid": copy["metadata"]["uid"],
         });
         self.consumer.merge_patch(&kind, None, &name, &json!({ "metadata": { "annotations": annotations } })).await?;
+        Ok(())
+    }
+
+    /// The finalizer and the copy, as a konnector of v2 writes them: there is no trace.
+    async fn place_v2(&self, number: usize) -> anyhow::Result<()> {
+        let (kind, name) = (self.contract.sheriffs(), format!("order-{number}"));
+        let finalizers = json!({ "metadata": { "finalizers": ["core.kbind.io/syncer"] } });
+        let source = self.consumer.merge_patch(&kind, None, &name, &finalizers).await?;
+        let annotations = json!({
+            "core.kbind.io/consumer-cluster-uid": "consumer", "core.kbind.io/consumer-object-uid": source["metadata"]["uid"],
+        });
+        let copy = json!({
+            "apiVersion": kind.api_version(), "kind": &*kind.kind,
+            "metadata": { "name": name, "labels": { "core.kbind.io/managed": "true" }, "annotations": annotations },
+            "spec": source["spec"],
+        });
+        self.provider.apply_as(&kind, None, &copy, "kbind-konnector").await?;
         Ok(())
     }
 }

@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
+use super::api::Api;
+
 /// Everything seen so far.
 #[derive(Debug, Default)]
 struct Seen {
@@ -33,29 +35,29 @@ pub struct Sight {
 
 impl Sight {
     /// Begins to watch both sides of a contract.
-    pub fn open(contract: &Contract<'_>) -> Self {
+    pub fn open(contract: &Contract<'_>, api: Api) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (tell, changed) = channel::channel(());
         let tell = Arc::new(tell);
         let mut tasks = JoinSet::new();
         let kind = contract.sheriffs();
-        let mut begin = |client: Client, note: fn(&mut Seen, &Object)| {
+        let mut begin = |client: Client, note: fn(Api, &mut Seen, &Object)| {
             let (seen, tell, kind) = (seen.clone(), tell.clone(), kind.clone());
             tasks.spawn(async move {
                 let mut events = pin!(watch(client, kind, WatchOptions::default()));
                 while let Some(event) = events.next().await {
                     if let Event::Listed(object) | Event::Applied(object) = event {
-                        note(&mut seen.lock(), &object);
+                        note(api, &mut seen.lock(), &object);
                         tell.send_replace(());
                     }
                 }
             });
         };
-        begin(contract.provider.clone(), |seen, copy| {
+        begin(contract.provider.clone(), |_, seen, copy| {
             seen.copies.entry(copy.name.to_string()).or_insert_with(Instant::now);
         });
-        begin(contract.consumer.clone(), |seen, source| {
-            if source.annotation("kube-bind.io/provider-uid").is_some() {
+        begin(contract.consumer.clone(), |api, seen, source| {
+            if api.is_traced(&source.value()) {
                 seen.traced.insert(source.name.to_string());
             }
             if source.value()["status"]["result"] == *source.name {

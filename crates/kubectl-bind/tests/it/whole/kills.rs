@@ -11,7 +11,7 @@ use super::world::{World, of, sheriffs, until, words};
 use super::{PERSON, on_planes};
 
 /// Runs a command and kills it when a rule has hit the consumer's plane; whether it did.
-async fn killed(world: &World, plane: &carrick_plane::Plane, args: &[&str], rule: Rule) -> bool {
+pub async fn killed(world: &World, plane: &carrick_plane::Plane, args: &[&str], rule: Rule) -> bool {
     let faults = plane.faults();
     let rule = faults.add(rule);
     let mut child = world.command(args).spawn().unwrap();

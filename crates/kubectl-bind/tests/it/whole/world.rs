@@ -64,7 +64,7 @@ async fn offer(provider: &Client) {
         provider.create(&crd_kind(), None, &crd).await.unwrap();
     }
     let schema = json!({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {"town": {"type": "string"}}},
+        "spec": {"type": "object", "properties": {"town": {"type": "string"}, "horse": {"type": "string"}}},
         "status": {"type": "object", "properties": {"result": {"type": "string"}}}}});
     let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "sheriffs.wild.io", "labels": {"kube-bind.io/exported": "true"}},
@@ -83,7 +83,7 @@ async fn offer(provider: &Client) {
 }
 
 /// A backend with its front; returns the URL.
-async fn backend(server: Server, stop: &CancellationToken) -> String {
+async fn backend(server: Server, isolation: Isolation, stop: &CancellationToken) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let everybody = vec!["system:authenticated".to_owned()];
@@ -91,7 +91,7 @@ async fn backend(server: Server, stop: &CancellationToken) -> String {
         namespace_prefix: "cluster-".to_owned(),
         pretty_name: "Wild West Inc.".to_owned(),
         informer_scope: InformerScope::Namespaced,
-        isolation: Isolation::Prefixed,
+        isolation,
         address: Address { server: server.url().to_owned(), ..Address::default() },
         cluster_wide_claims: false,
         shared_namespaces: false,
@@ -136,16 +136,22 @@ async fn backend(server: Server, stop: &CancellationToken) -> String {
 impl World {
     /// A provider and a consumer by the kubeconfigs of their administrators, and the consumer by that of the person.
     pub async fn on(provider: &str, consumer: &str, person: &str) -> Self {
+        Self::isolated(provider, consumer, person, Isolation::Prefixed).await
+    }
+
+    /// The same, with another isolation of its contracts.
+    pub async fn isolated(provider: &str, consumer: &str, person: &str, isolation: Isolation) -> Self {
         let count = STARTED.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("kubectl-bind-whole-{}-{count}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("kubeconfig"), person).unwrap();
+        std::fs::write(folder.join("provider"), provider).unwrap();
         let (provider, consumer) =
             (Server::from_kubeconfig_yaml(provider).unwrap(), Server::from_kubeconfig_yaml(consumer).unwrap());
         offer(&provider.client()).await;
         let stop = CancellationToken::new();
-        let url = backend(provider.clone(), &stop).await;
+        let url = backend(provider.clone(), isolation, &stop).await;
         let config = KonnectorConfig {
             server: consumer.clone(),
             lease: None,
@@ -163,6 +169,11 @@ impl World {
     pub fn seen_by(mut self, kubeconfig: &str) -> Self {
         self.consumer = Server::from_kubeconfig_yaml(kubeconfig).unwrap().client();
         self
+    }
+
+    /// File with the kubeconfig of the provider's administrator.
+    pub fn provider_file(&self) -> String {
+        self.folder.join("provider").display().to_string()
     }
 
     pub fn command(&self, args: &[&str]) -> Command {

@@ -150,26 +150,6 @@ pub fn corpus(args: &Corpus) -> anyhow::Result<()> {
     tools::run(benchmark("corpus", &args.arguments).env("CARRICK_CORPUS", folder))
 }
 
-/// Measure what import and drift cost; `--help` tells more.
-#[derive(Debug, clap::Args)]
-#[command(disable_help_flag = true)]
-pub struct Imports {
-    /// Arguments of the benchmark; without `--agent`, ours is built and measured.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<OsString>,
-}
-
-/// Measures imports instead of agents.
-pub fn imports(args: &Imports) -> anyhow::Result<()> {
-    build()?;
-    let mut arguments = args.arguments.clone();
-    let named = |argument: &OsString| argument.to_string_lossy().starts_with("--agent");
-    if !arguments.iter().any(|argument| named(argument) || argument == "--help" || argument == "-h") {
-        arguments.extend(["--agent".into(), tools::target().join("dist/api-syncagent").into()]);
-    }
-    measure("imports", &arguments)
-}
-
 /// Takes all figures of the documentation anew.
 pub fn figures(args: &Figures) -> anyhow::Result<()> {
     let mut agents = ours()?.to_vec();

@@ -1,4 +1,4 @@
-//! `carrick-bench`: what agents and servers cost. Run it with `cargo xtask bench`, `bench-konnectors`, `bench-backends`, `bench-corpus`, `bench-imports`, `bench-servers` and
+//! `carrick-bench`: what agents and servers cost. Run it with `cargo xtask bench`, `bench-konnectors`, `bench-backends`, `bench-corpus`, `bench-servers` and
 //! `bench-exports`. Agents' costs are measured here; the others have files of their own.
 //!
 //! ```text
@@ -19,7 +19,6 @@ mod door;
 mod field;
 mod floor;
 mod hostile;
-mod imports;
 mod konnectors;
 mod page;
 mod phases;
@@ -50,7 +49,6 @@ enum Cli {
     Konnectors(konnectors::Args),
     Backends(backends::Args),
     Corpus(corpus::Args),
-    Imports(imports::Args),
     Servers(servers::Args),
     Exports(servers::exports::Args),
     #[command(hide = true)]
@@ -64,7 +62,6 @@ async fn main() -> anyhow::Result<()> {
         Cli::Konnectors(args) => konnectors::run(args).await,
         Cli::Backends(args) => backends::run(args).await,
         Cli::Corpus(args) => corpus::run(args).await,
-        Cli::Imports(args) => imports::run(args).await,
         Cli::Servers(args) => servers::run(args).await,
         Cli::Exports(args) => servers::exports::run(args).await,
         Cli::Serve(args) => servers::serve(args).await,

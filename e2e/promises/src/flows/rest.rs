@@ -43,6 +43,8 @@ pub fn drift_reported() -> Flow {
 pub fn drift_reverted() -> Flow {
     Flow {
         rules: |_| json!({ "drift": { "policy": "Revert" } }),
+        // What somebody else writes is no spec of the order.
+        verbatim: false,
         ..Flow::of_buckets(
             "drift_reverted",
             vec![

@@ -39,6 +39,13 @@ impl AnyBinding {
         }
     }
 
+    pub fn status(&self) -> &BindingStatus {
+        match self {
+            Self::Cluster(it) => &it.status,
+            Self::Namespaced(it) => &it.status,
+        }
+    }
+
     pub fn status_mut(&mut self) -> &mut BindingStatus {
         match self {
             Self::Cluster(it) => &mut it.status,

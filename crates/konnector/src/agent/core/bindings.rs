@@ -159,7 +159,11 @@ impl ConnectionSession {
         let mut related = None;
         if let Some(hub) = self.hub() {
             for api in &mut facts {
-                api.conflicts = hub.conflicts(&api.name, found.namespace());
+                // Before that is known again, it is what it was.
+                let before = || found.status().bound_apis.iter().find(|bound| bound.name == api.name)?.conflict_count;
+                let counted = hub.conflicts(&api.name, found.namespace());
+                api.conflicts =
+                    counted.unwrap_or_else(|| before().and_then(|it| usize::try_from(it).ok()).unwrap_or_default());
             }
             related = hub.related_finding(found, problems);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use carrick_bind_api::claims::Guarded;
@@ -117,7 +118,8 @@ pub(super) struct WatchId {
 impl std::fmt::Display for WatchId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let side = if self.role == Role::Consumer { "consumer" } else { "provider" };
-        write!(f, "{} of the {side}", self.kind.resource())?;
+        let kind = if self.kind.group.is_empty() { self.kind.plural.clone() } else { self.kind.resource() };
+        write!(f, "{kind} of the {side}")?;
         self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, " in namespace {namespace}"))
     }
 }
@@ -127,6 +129,13 @@ pub(super) struct Watched {
     pub id: WatchId,
     pub store: Store,
     pub stop: CancellationToken,
+}
+
+impl Watched {
+    /// Whether it has reported what there is, or why it cannot.
+    pub fn is_known(&self) -> bool {
+        self.store.is_synced() || self.store.outage().is_some()
+    }
 }
 
 /// The objects of all APIs of one Connection.
@@ -149,6 +158,8 @@ pub(super) struct Hub {
     notes: Mutex<HashMap<WorkKey, Noted>>,
     problems: Mutex<BTreeMap<WorkKey, Problem>>,
     rounds: Mutex<HashMap<WorkKey, u32>>,
+    /// Whether somebody waits until all related objects are decided about.
+    awaited: AtomicBool,
 }
 
 impl Hub {
@@ -176,6 +187,7 @@ impl Hub {
             notes: Mutex::default(),
             problems: Mutex::default(),
             rounds: Mutex::default(),
+            awaited: AtomicBool::default(),
         }
     }
 
@@ -284,9 +296,7 @@ impl Hub {
                 self.queue.add(WorkKey { lane: lane.clone(), object: object.clone() });
             }
         }
-        if watched.id.role == Role::Consumer
-            && !RESOURCES.iter().any(|(plural, _)| *plural == watched.id.kind.resource())
-        {
+        if watched.id.role == Role::Consumer && !watched.id.kind.group.is_empty() {
             // What the provider has may be waiting for somebody to use its API here.
             let is_there = |key: &WorkKey| keys.iter().any(|object| object.namespace == key.object.namespace);
             for (plural, _) in RESOURCES {
@@ -313,13 +323,35 @@ impl Hub {
         self.notifier.notify();
     }
 
-    /// How many objects of an API are not synced because the provider has others of their names.
-    pub fn conflicts(&self, api: &str, namespace: Option<&str>) -> usize {
-        let Some(api) = self.wanted().get(api).cloned() else { return 0 };
+    /// How many objects of an API are not synced because the provider has others of their names; none if that is not known yet.
+    pub fn conflicts(&self, api: &str, namespace: Option<&str>) -> Option<usize> {
+        let Some(api) = self.wanted().get(api).cloned() else { return Some(0) };
         let is_marked = |object: &Object| object.annotation(CONFLICT_ANNOTATION).is_some();
         let watches = self.watches(Role::Consumer, &api);
+        if !watches.iter().all(|watched| watched.is_known()) {
+            return None;
+        }
         let objects = watches.iter().flat_map(|watched| watched.store.objects());
-        objects.filter(|object| is_in(object, namespace) && is_marked(object)).count()
+        Some(objects.filter(|object| is_in(object, namespace) && is_marked(object)).count())
+    }
+
+    /// Whether all related objects of a resource were decided about, as far as they are known. Otherwise it is noted that somebody waits for that.
+    pub fn is_decided(&self, plural: &str) -> bool {
+        let is_known = self.watched.read().values().all(|watched| watched.is_known());
+        let is_waiting = || self.queue.longest(usize::MAX).iter().any(|(lane, _)| **lane == *plural);
+        let is_decided = is_known && self.queue.running(plural) == 0 && !is_waiting();
+        if !is_decided {
+            self.awaited.store(true, Ordering::SeqCst);
+        }
+        is_decided
+    }
+
+    /// An object was decided about. Whoever waits for the last one is woken.
+    pub fn decided(&self, key: &WorkKey) {
+        let is_related = RESOURCES.iter().any(|(plural, _)| **plural == *key.lane);
+        if is_related && self.awaited.swap(false, Ordering::SeqCst) && self.is_decided(&key.lane) {
+            self.notifier.notify();
+        }
     }
 
     /// What still holds objects of an API that nobody keeps in a scope; none if they are all let go.

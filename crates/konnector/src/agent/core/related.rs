@@ -127,6 +127,12 @@ impl Hub {
     /// What a binding says about related objects that do not travel; none if all do.
     pub fn related_finding(&self, found: &AnyBinding, mut problems: Vec<String>) -> Option<Finding> {
         let mut reason = PENDING;
+        if !found.spec().related_resources.iter().all(|entry| self.is_decided(&entry.resource)) {
+            // Until it is known again, it is what it was.
+            let known = found.status().conditions.iter().find(|it| it.type_ == RELATED_SYNCED)?;
+            let reason = if known.reason == FOREIGN_OBJECT_EXISTS { FOREIGN_OBJECT_EXISTS } else { PENDING };
+            return Some(Finding::no(RELATED_SYNCED, reason, known.message.clone()));
+        }
         let wanted = self.wanted();
         for entry in &found.spec().related_resources {
             let Some(api) = wanted.get(&entry.resource) else { continue };

@@ -23,6 +23,7 @@ pub(super) async fn work(hub: Arc<Hub>) {
         let done = AssertUnwindSafe(hub.process(&key)).catch_unwind().await;
         let done = done.unwrap_or_else(|_| Err(Trouble::failed("the konnector panicked over it; please report that")));
         end(&hub, lease, &key, done);
+        hub.decided(&key);
     }
 }
 

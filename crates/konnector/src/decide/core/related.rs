@@ -142,12 +142,11 @@ pub fn decide<'a>(view: &RelatedView<'a>) -> Option<RelatedPlan<'a>> {
         if copy.is_some_and(is_deleting) {
             return Some(RelatedPlan::default());
         }
-        let plan = match copy.filter(|copy| is_frozen(source, copy)) {
-            Some(copy) => ObjectPlan { confirm: None, steps: vec![delete(copy_at, copy, Dependents::default())] },
-            None => {
-                let link = CoreLink { source_at, copy_at, marks: view.marks(want), fields: &FIELDS, held: false };
-                link.kept(source, copy, StatusFlow::None, view.noted)
-            }
+        let plan = if let Some(copy) = copy.filter(|copy| is_frozen(source, copy)) {
+            ObjectPlan { confirm: None, steps: vec![delete(copy_at, copy, Dependents::default())] }
+        } else {
+            let link = CoreLink { source_at, copy_at, marks: view.marks(want), fields: &FIELDS, held: false };
+            link.kept(source, copy, StatusFlow::None, view.noted)
         };
         return Some(RelatedPlan { plan: CorePlan { plan, conflict: None }, want: Some(want) });
     }

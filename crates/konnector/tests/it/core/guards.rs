@@ -242,8 +242,11 @@ async fn kube_bind_0_8_leaves_what_v2_has_installed_and_carries_no_kubeconfig_of
     assert!(after["metadata"].get("ownerReferences").is_none(), "{after}");
     world.is_ready(&cluster_bindings(), "sheriffs").await;
     // The Secret of the Connection is labelled as the claim wants it, and so is another one.
-    let connected = |it: &Value| has(it, "Ready", "True", "");
-    world.consumer.until(&crate::clusters::bindings(), None, "outlaws", connected).await;
+    let ready = |it: &Value| {
+        let mut conditions = it["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+    };
+    world.consumer.until(&crate::clusters::bindings(), None, "outlaws", ready).await;
     let labelled = json!({"metadata": {"labels": {"app": "shop"}}});
     let secrets = crate::clusters::secrets();
     world.consumer.client.merge_patch(&secrets, Some("kbind"), "west", &labelled).await.unwrap();

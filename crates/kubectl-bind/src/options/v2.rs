@@ -42,6 +42,7 @@ impl Source {
 
 /// A provider.
 #[derive(Clone, Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // one per flag
 pub struct Connect {
     /// Name of the Connection, and of the Secret with the kubeconfig
     #[arg(value_name = "NAME")]

@@ -30,9 +30,10 @@ fn connected(leases: &[Value], name: &str, now: Timestamp) -> (bool, &'static st
     });
     let Some(lease) = found else { return (false, "LeaseNotFound") };
     let renewed = lease["spec"]["renewTime"].as_str().and_then(clock::read);
-    match renewed.is_some_and(|at| now.duration_since(at) <= FRESH) {
-        true => (true, "LeaseRenewed"),
-        false => (false, "LeaseStale"),
+    if renewed.is_some_and(|at| now.duration_since(at) <= FRESH) {
+        (true, "LeaseRenewed")
+    } else {
+        (false, "LeaseStale")
     }
 }
 

@@ -177,10 +177,12 @@ impl Reasons {
     fn look_at(&mut self, source: &Value, by_uid: &HashMap<String, &Value>) {
         let name = shown(place(source));
         if labelled_owner(source) == Some(Owner::Provider) {
-            return self.shown.push(name);
+            self.shown.push(name);
+            return;
         }
         let Some(known) = source["metadata"]["annotations"][PROVIDER_UID_ANNOTATION].as_str() else {
-            return self.waiting.push(name);
+            self.waiting.push(name);
+            return;
         };
         match by_uid.get(known) {
             Some(there) if place(there) != place(source) => {

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use carrick_kcp::names::API_APPROVED_ANNOTATION;
 use carrick_kcp::path::is_label;
-use carrick_syncagent::api::{Implements, PublishedVersion};
+use carrick_syncagent::api::{Implements, PublishedResource, PublishedVersion};
 use carrick_syncagent::options::default_agent_name;
 use carrick_syncagent::rules::crd::Crd;
 use carrick_syncagent::rules::implements::proof;
 use carrick_syncagent::rules::serving;
-use carrick_syncagent::toolkit;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -209,7 +208,8 @@ impl Offer {
         let spec = json!({
             "resource": { "apiGroup": self.group, "kind": self.kind }, "implements": written(&draft.completed(api)?)?,
         });
-        let pr = toolkit::published(json!({ "metadata": { "name": self.plural }, "spec": spec }))?;
+        let pr: PublishedResource =
+            serde_json::from_value(json!({ "metadata": { "name": self.plural }, "spec": spec }))?;
         let doubts = proof::doubts(&pr, &Crd::from_json(crd)?);
         let (kcp_group, export, agent) = (seen.kcp_group.clone(), seen.export.clone(), seen.agent.clone());
         let implemented = Some(Box::new(Implemented { api: api.clone(), draft, doubts, seen }));

@@ -50,7 +50,8 @@ impl MeshFlags {
                 );
             };
             // Platform Mesh refuses others, and says so only in the status of the policy.
-            if !end.starts_with(BELOW_ORGS) && !(end == ORGS && path.ends_with(":*")) {
+            let is_below = end.starts_with(BELOW_ORGS) || (end == ORGS && path.ends_with(":*"));
+            if !is_below {
                 bail!(
                     "--allow-path {path:?} is refused by Platform Mesh, which lets in organisations only; write it as \
                      :root:orgs:acme, or :root:orgs:* for all"

@@ -114,7 +114,7 @@ impl Own {
             Some(api) => offer.implementing(api, &crd)?,
             None => offer,
         };
-        Ok(Self { offer, object, needs })
+        Ok(Self { object, offer, needs })
     }
 }
 

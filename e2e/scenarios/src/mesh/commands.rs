@@ -1,5 +1,6 @@
 //! What `carrick` does for a provider of somebody else's API.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
@@ -30,6 +31,8 @@ struct Provider {
     stage: Stage,
     platform: Workspace,
     folder: Scratch,
+    /// Kubeconfigs of the service cluster, of the organization and of the provider's workspace.
+    logins: [PathBuf; 3],
 }
 
 impl Provider {
@@ -42,7 +45,14 @@ impl Provider {
         spec["properties"]["size"]["minimum"] = json!(1024);
         stage.install_crd(&crd).await?;
         export_of(&stage, &platform, &[("v1", "Storage", "storages", storage(&json!({})))]).await?;
-        Ok(Self { stage, platform, folder: Scratch::new()? })
+        let folder = Scratch::new()?;
+        let org = stage.provider.path.rsplit_once(':').context("no organization")?.0;
+        let logins = [
+            folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?,
+            folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, org))?,
+            folder.write("provider.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, &stage.provider.path))?,
+        ];
+        Ok(Self { stage, platform, folder, logins })
     }
 
     fn reference(&self) -> String {
@@ -51,16 +61,12 @@ impl Provider {
 
     /// Runs carrick with both logins; whether it succeeds, and what it says.
     async fn carrick(&self, command: &[&str], more: &[&str]) -> anyhow::Result<(bool, String)> {
-        let stage = &self.stage;
-        let org = stage.provider.path.rsplit_once(':').context("no organization")?.0;
-        let service = self.folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
-        let kcp = self.folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, org))?;
         let output = Command::new(binary::carrick().await?)
             .args(command)
             .arg("--kubeconfig")
-            .arg(&service)
+            .arg(&self.logins[0])
             .arg("--kcp-kubeconfig")
-            .arg(&kcp)
+            .arg(&self.logins[1])
             .args(more)
             .output()
             .await?;
@@ -153,9 +159,6 @@ pub(crate) async fn a_provider_writes_steps_and_the_doctor_says_when_the_platfor
     let doctor = async || {
         let slice = group(stage);
         let namespace = stage.agent_namespace();
-        let kcp = stage.world.kcp_kubeconfig(User::Admin, &stage.provider.path);
-        let kcp = provider.folder.write("provider.kubeconfig", &kcp)?;
-        let service = provider.folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
         let output = Command::new(binary::carrick().await?)
             .args([
                 "doctor",
@@ -169,9 +172,9 @@ pub(crate) async fn a_provider_writes_steps_and_the_doctor_says_when_the_platfor
                 "json",
             ])
             .arg("--kubeconfig")
-            .arg(&service)
+            .arg(&provider.logins[0])
             .arg("--kcp-kubeconfig")
-            .arg(&kcp)
+            .arg(&provider.logins[2])
             .output()
             .await?;
         anyhow::Ok(String::from_utf8_lossy(&output.stdout).into_owned())

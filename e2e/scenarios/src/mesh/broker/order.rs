@@ -81,12 +81,13 @@ impl Turn<'_> {
             self.bring_related(&serving, &consumer).await?;
             return self.migrate(moving, (&serving, &wanted), &order).await;
         }
-        if self.assignment.leaving.is_none() && self.is_over(&serving, &order).await? {
-            if let Some(other) = self.choose(&order, Some(&serving)).await? {
-                self.assignment.wanted = Some(other);
-                self.assignment.moving = Some(Migration::default());
-                return Ok(Next::Poll);
-            }
+        if self.assignment.leaving.is_none()
+            && self.is_over(&serving, &order).await?
+            && let Some(other) = self.choose(&order, Some(&serving)).await?
+        {
+            self.assignment.wanted = Some(other);
+            self.assignment.moving = Some(Migration::default());
+            return Ok(Next::Poll);
         }
         self.copy_down(&serving, &order).await?;
         self.bring_status(&serving, &consumer, &order).await?;

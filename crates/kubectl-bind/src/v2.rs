@@ -15,6 +15,7 @@ pub mod status;
 pub mod unbind;
 pub mod upgrade;
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use carrick_bind_api::core::{BINDING, CLUSTER_BINDING, CONNECTION};
@@ -125,7 +126,8 @@ fn is_established(found: Option<&Value>) -> Result<(), String> {
 async fn write_all(client: &Client, objects: &[Value], said: &mut String) -> Result<(), V2Error> {
     for object in objects {
         let name = deploy::write(client, object).await?;
-        *said += &format!("{}/{name} written\n", object["kind"].as_str().unwrap_or_default().to_lowercase());
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(said, "{}/{name} written", object["kind"].as_str().unwrap_or_default().to_lowercase());
     }
     Ok(())
 }
@@ -133,6 +135,6 @@ async fn write_all(client: &Client, objects: &[Value], said: &mut String) -> Res
 /// Grants the konnector what it needs; whoever may not do that is told who has to.
 async fn grant(client: &Client, roles: &[Value], said: &mut String) {
     if let Err(error) = write_all(client, roles, said).await {
-        *said += &format!("the konnector has not got its rights: {error}; {ROLES_CURE}\n");
+        let _ = writeln!(said, "the konnector has not got its rights: {error}; {ROLES_CURE}");
     }
 }

@@ -69,7 +69,7 @@ pub(super) async fn forget(client: &Client, binding: &ApiServiceBinding, longest
         match client.delete(&kind, None, name, &options).await {
             Err(error) if !error.is_conflict() && !error.is_not_found() => return Err(failed(error)),
             Err(_) => {}
-            Ok(_) => tokio::time::sleep(POLL).await,
+            Ok(()) => tokio::time::sleep(POLL).await,
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ pub async fn run(client: &Client, request: &options::Join) -> Result<String, V2E
     if let Some(namespace) = namespace {
         object["metadata"]["namespace"] = json!(namespace);
     }
-    let roles = if request.skip_roles { Vec::new() } else { known.roles(Some(&spec), None) };
+    let roles = if request.skip_roles { Vec::new() } else { known.roles(Some((namespace, &spec)), None) };
     if request.dry_run {
         let mut all = roles;
         all.push(object);

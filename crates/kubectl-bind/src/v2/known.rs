@@ -42,11 +42,16 @@ impl Known {
         cluster.chain(own.map(|it| format!("Binding {}/{}", it.metadata.namespace, it.metadata.name))).collect()
     }
 
-    /// The roles that the konnector needs for all of it, and for what is about to be written.
-    pub fn roles(&self, spec: Option<&BindingSpec>, secret: Option<SecretKeyReference>) -> Vec<Value> {
-        let mut specs: Vec<&BindingSpec> = self.cluster_bindings.iter().map(|it| &it.spec).collect();
-        specs.extend(self.bindings.iter().map(|it| &it.spec));
-        specs.extend(spec);
+    /// The roles that the konnector needs for all of it, and for what is about to be written: a binding with its namespace, a Connection's Secret.
+    pub fn roles(
+        &self,
+        written: Option<(Option<&str>, &BindingSpec)>,
+        secret: Option<SecretKeyReference>,
+    ) -> Vec<Value> {
+        let mut specs: Vec<(Option<&str>, &BindingSpec)> =
+            self.cluster_bindings.iter().map(|it| (None, &it.spec)).collect();
+        specs.extend(self.bindings.iter().map(|it| (Some(it.metadata.namespace.as_str()), &it.spec)));
+        specs.extend(written);
         let mut secrets: Vec<SecretKeyReference> = self.connections.iter().map(Connection::secret).collect();
         secrets.extend(secret);
         of_bindings(&specs, &secrets, &konnector_subject())

@@ -53,7 +53,7 @@ pub(super) async fn run(client: &Client, request: &options::Upgrade, connection:
     connection.clone_into(&mut spec.connection_ref.name);
     spec.apis = names.iter().map(|name| ApiName::new(*name)).collect();
     if !request.skip_roles {
-        grant(client, &facts.known.roles(Some(&spec), None), &mut said).await;
+        grant(client, &facts.known.roles(Some((None, &spec)), None), &mut said).await;
     }
     let kind = cluster_bindings();
     let at = At { kind: &kind, namespace: None, name };

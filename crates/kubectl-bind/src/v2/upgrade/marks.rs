@@ -187,9 +187,9 @@ mod tests {
                 {"manager": "kube-bind.io", "operation": "Apply", "apiVersion": "g/v1", "fieldsV1": {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:size": {}}}}]}})
     }
 
-    fn patched(object: &Value, patch: Value) -> Value {
+    fn patched(object: &Value, patch: &Value) -> Value {
         let mut new = object.clone();
-        carrick_json::merge::apply(&mut new, &patch);
+        carrick_json::merge::apply(&mut new, patch);
         new
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let source = json!({"metadata": {"uid": "s", "namespace": "team"}});
         let patch = taken_over(&copy(), "s", "c").unwrap();
         assert_eq!((&patch["metadata"]["uid"], &patch["metadata"]["resourceVersion"]), (&json!("p"), &json!("7")));
-        let new = patched(&copy(), patch);
+        let new = patched(&copy(), &patch);
         assert_eq!(new["metadata"]["ownerReferences"], json!([{"kind": "Other"}]));
         assert_eq!(new["metadata"]["managedFields"][1]["fieldsV1"], json!({"f:metadata": {"f:labels": {"f:app": {}}}}));
         assert_eq!(
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(taken_over(&new, "s", "c"), None, "once is enough");
         let mut created = copy();
         created["metadata"]["managedFields"][1]["operation"] = json!("Update");
-        let created = patched(&created, taken_over(&created, "s", "c").unwrap());
+        let created = patched(&created, &taken_over(&created, "s", "c").unwrap());
         assert_eq!(
             created["metadata"]["managedFields"][2], new["metadata"]["managedFields"][2],
             "or it would keep fields"
@@ -216,7 +216,7 @@ mod tests {
         let mut grown = new.clone();
         grown["metadata"]["managedFields"][2]["fieldsV1"] =
             json!({"f:metadata": {"f:annotations": {}}, "f:spec": {"f:colour": {}}});
-        let back = patched(&grown, given_back(&grown, &source, "c-1").unwrap());
+        let back = patched(&grown, &given_back(&grown, &source, "c-1").unwrap());
         assert_eq!(
             back["metadata"]["managedFields"][1]["fieldsV1"],
             json!({"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:colour": {}}})
@@ -230,7 +230,7 @@ mod tests {
         let object =
             |finalizers: Value| json!({"metadata": {"uid": "u", "resourceVersion": "1", "finalizers": finalizers}});
         let after = |object: &Value, patch: Option<Value>| {
-            patch.map(|it| patched(object, it)["metadata"]["finalizers"].clone())
+            patch.map(|it| patched(object, &it)["metadata"]["finalizers"].clone())
         };
         let old = object(json!(["x", "old"]));
         assert_eq!(after(&old, finalizer(&old, "new", Some("old"))), Some(json!(["x", "new"])));

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::rules::tests::published;
 
-    fn compiled(import: Value) -> Result<Option<ImportRules>, String> {
+    fn compiled(import: &Value) -> Result<Option<ImportRules>, String> {
         ImportRules::compile(&published(json!({ "import": import }))).map_err(|error| error.to_string())
     }
 
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn objects_are_chosen_by_labels_and_never_all_of_them() {
-        let import = |selector: Value| compiled(json!({ "selector": selector, "to": "root:team" }));
+        let import = |selector: Value| compiled(&json!({ "selector": selector, "to": "root:team" }));
         let selector = json!({ "matchLabels": { "a/b": "1", "c": "2" }, "matchExpressions": [
             { "key": "d", "operator": "In", "values": ["x", "y"] }, { "key": "e", "operator": "NotIn", "values": ["z"] },
             { "key": "f", "operator": "Exists" }, { "key": "g", "operator": "DoesNotExist" },
@@ -204,7 +204,7 @@ mod tests {
         ] {
             let mut import = json!({ "selector": selector, "to": "root:team" });
             import[field] = value.into();
-            let error = compiled(import).unwrap_err();
+            let error = compiled(&import).unwrap_err();
             assert!(error.starts_with(words), "{error}");
         }
         let implements = json!({ "import": { "selector": selector, "to": "root:team" }, "implements": {} });

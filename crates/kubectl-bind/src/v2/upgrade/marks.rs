@@ -248,11 +248,11 @@ mod tests {
         let owner = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "name": "law", "uid": "b", "controller": true});
         let old = json!({"metadata": {"name": "a.x", "uid": "u", "ownerReferences": [owner]}, "spec": {"group": "x"}});
         assert_eq!(schema::owner(&old), schema::CrdOwner::Contract("law".to_owned()));
-        let new = patched(&old, crd_to_connection(&old, "west", "{}").unwrap());
+        let new = patched(&old, &crd_to_connection(&old, "west", "{}").unwrap());
         assert!(matches!(schema::owner(&new), schema::CrdOwner::Connection { name, .. } if name == "west"));
         assert_eq!(crd_to_connection(&new, "west", "{}"), None);
         assert!(!is_owned(&new, "b"));
-        let back = patched(&new, crd_to_binding(&new, "law", "b2").unwrap());
+        let back = patched(&new, &crd_to_binding(&new, "law", "b2").unwrap());
         assert_eq!(schema::owner(&back), schema::CrdOwner::Contract("law".to_owned()));
         assert!(is_owned(&back, "b2") && crd_to_binding(&back, "law", "b2").is_none());
         assert_eq!(

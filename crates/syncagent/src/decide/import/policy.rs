@@ -68,33 +68,33 @@ mod tests {
     use super::*;
     use crate::api::REMOTE_NAME;
 
-    fn with(annotations: Value) -> Value {
+    fn with(annotations: &Value) -> Value {
         json!({"metadata": {"name": "db", "labels": {"import": "yes"}, "annotations": annotations}})
     }
 
     #[test]
     fn an_object_is_imported_once_and_goes_on_where_that_was_stopped() {
-        let mut going = with(json!({}));
+        let mut going = with(&json!({}));
         going["metadata"]["deletionTimestamp"] = "now".into();
         for (object, wanted) in [
-            (with(json!({})), ImportPolicy::Import),
-            (with(json!({ IMPORTED: "t", REMOTE_NAME: "x" })), ImportPolicy::Import),
-            (with(json!({ IMPORTED: "t", REMOTE_NAME: "x", REMOTE_UID: "u" })), ImportPolicy::Leave),
-            (with(json!({ REMOTE_NAME: "x" })), ImportPolicy::Leave),
+            (with(&json!({})), ImportPolicy::Import),
+            (with(&json!({ IMPORTED: "t", REMOTE_NAME: "x" })), ImportPolicy::Import),
+            (with(&json!({ IMPORTED: "t", REMOTE_NAME: "x", REMOTE_UID: "u" })), ImportPolicy::Leave),
+            (with(&json!({ REMOTE_NAME: "x" })), ImportPolicy::Leave),
             // Its order has gone, or the import was taken back.
-            (with(json!({ IMPORTED: "t" })), ImportPolicy::Leave),
-            (with(json!({ IMPORTED: "t", ON_DELETE: "Keep" })), ImportPolicy::Leave),
+            (with(&json!({ IMPORTED: "t" })), ImportPolicy::Leave),
+            (with(&json!({ IMPORTED: "t", ON_DELETE: "Keep" })), ImportPolicy::Leave),
             (going, ImportPolicy::Leave),
         ] {
             assert_eq!(policy(&object), wanted, "{object}");
         }
-        assert!(matches!(policy(&with(json!({ ON_DELETE: "Keep" }))), ImportPolicy::Refused(_)));
+        assert!(matches!(policy(&with(&json!({ ON_DELETE: "Keep" }))), ImportPolicy::Refused(_)));
     }
 
     #[test]
     fn labels_that_came_from_an_order_import_nothing() {
         let written = |manager: &str, subresource: &str, fields: Value| {
-            let mut object = with(json!({}));
+            let mut object = with(&json!({}));
             object["metadata"]["managedFields"] =
                 json!([{"manager": manager, "subresource": subresource, "fieldsV1": fields}]);
             policy(&object)

@@ -1,5 +1,6 @@
 //! What others change of copies, and what rests.
 
+use carrick_e2e_stage::stage::condition;
 use carrick_syncagent::api::PAUSE;
 use serde_json::json;
 
@@ -22,12 +23,14 @@ pub fn drift_reported() -> Flow {
     Flow {
         rules: |_| json!({ "drift": { "policy": "Report" } }),
         verbatim: false,
+        // An edit counts as stored that the agent has not seen when it writes the copy the next time, or the first time.
+        patient: true,
         ..Flow::of_buckets(
             "drift_reported",
             vec![
-                step("an order", vec![order()], placed),
+                step("an order", vec![order()], noted),
                 step("an edit of the copy", vec![Touch(A, "one", json!({ "spec": { "size": 7 } }))], |s| {
-                    is(s, "eu", 7)
+                    is(s, "eu", 7) && is_reported(s)
                 }),
                 step("another field", vec![Change(A, "one", json!({ "spec": { "region": "us" } }))], |s| {
                     is(s, "us", 7)
@@ -45,10 +48,12 @@ pub fn drift_reverted() -> Flow {
         rules: |_| json!({ "drift": { "policy": "Revert" } }),
         // What somebody else writes is no spec of the order.
         verbatim: false,
+        // An edit counts as stored that comes before the agent has noted what the server stored.
+        patient: true,
         ..Flow::of_buckets(
             "drift_reverted",
             vec![
-                step("an order", vec![order()], placed),
+                step("an order", vec![order()], noted),
                 step("an edit of the copy", vec![Touch(A, "one", json!({ "spec": { "size": 7 } }))], |s| {
                     is(s, "eu", 1)
                 }),
@@ -58,6 +63,21 @@ pub fn drift_reverted() -> Flow {
             ],
         )
     }
+}
+
+/// Whether the copy is there, and the agent has noted what the server stored of it.
+fn noted(state: &State) -> bool {
+    let holds_note = |place: &str| {
+        let data = state.at(place)["data"].as_object();
+        place.contains("/obj-state-") && data.is_some_and(|data| data.keys().any(|key| key.ends_with(".seen")))
+    };
+    placed(state) && state.places().any(holds_note)
+}
+
+/// Whether the PublishedResource says that a copy has drifted.
+fn is_reported(state: &State) -> bool {
+    let published = state.places().find(|place| place.starts_with("service publishedresources "));
+    published.is_some_and(|place| condition(state.at(place), "DriftFree")["status"] == "False")
 }
 
 /// An order rests, whole or in part, and goes on.

@@ -57,7 +57,7 @@ Examples:
   carrick bind demo                both stories; exit code 0 if all went well
   carrick bind demo --provider     a cluster offers its service to workspaces
   carrick bind demo --consumer     a cluster shows what its account in kcp has
-  carrick bind demo --v2           kube-bind v2: a kubeconfig, a Connection, a ClusterBinding
+  carrick bind demo --v2           kube-bind v2, with nothing in between
   carrick bind demo --verbose      with all logs on stderr";
 
 /// Runs a command; the exit code says whether all of it was observed.

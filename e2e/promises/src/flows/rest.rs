@@ -69,7 +69,7 @@ pub fn drift_reverted() -> Flow {
 fn noted(state: &State) -> bool {
     let holds_note = |place: &str| {
         let data = state.at(place)["data"].as_object();
-        place.contains("/obj-state-") && data.is_some_and(|data| data.keys().any(|key| key.ends_with(".seen")))
+        place.contains("/obj-state-") && data.is_some_and(|data| data.keys().any(|key| key.contains(".seen")))
     };
     placed(state) && state.places().any(holds_note)
 }

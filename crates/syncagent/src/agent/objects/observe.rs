@@ -190,21 +190,22 @@ impl Observed {
         Ok(())
     }
 
-    /// Reads who has written which field of the copy. Whoever may not read it reports drift without a name.
-    pub async fn read_managers(&mut self, order: &Order<'_>) {
+    /// Reads who has written which field of the copy. Whoever may not read it reports drift without a name; a server that cannot answer now is asked again.
+    pub async fn read_managers(&mut self, order: &Order<'_>) -> Result<(), ReconcileError> {
         let read = match self.copies.first() {
             Some(copy) => {
                 let (client, metadata) = (&order.shared.context.local, &copy["metadata"]);
                 let (namespace, name) = (metadata["namespace"].as_str(), metadata["name"].as_str());
-                client
-                    .get(&kinds::resource(&order.rules.local), namespace, name.unwrap_or_default())
-                    .await
-                    .ok()
-                    .flatten()
+                client.get(&kinds::resource(&order.rules.local), namespace, name.unwrap_or_default()).await
             }
-            None => None,
+            None => Ok(None),
+        };
+        let read = match read {
+            Err(source) if source.is_transient() => return Err(order.unreadable("who has changed the copy", source)),
+            read => read.ok().flatten(),
         };
         self.managed = Some(read.map_or(Value::Null, |mut copy| copy["metadata"]["managedFields"].take()));
+        Ok(())
     }
 
     /// Reads everything that is remembered, where only checksums are in memory.

@@ -165,7 +165,7 @@ async fn plan(order: &Order<'_>, observed: &mut Observed) -> Result<Plan, Reconc
         plan = decide(&order.rules, observed.seen(order))?;
     }
     if plan.needs_managers {
-        observed.read_managers(order).await;
+        observed.read_managers(order).await?;
         plan = decide(&order.rules, observed.seen(order))?;
     }
     Ok(plan)

@@ -13,7 +13,8 @@ pub(super) fn note(order: &Order<'_>, observed: &Observed) {
         shared.count_again.notify_one();
     }
     let recorder = &shared.context.recorder;
-    if order.is_deleting() && pauses.deletion() {
+    let deleted = source["metadata"]["deletionTimestamp"].as_str();
+    if deleted.is_some_and(|at| paused.is_recent(at)) && pauses.deletion() {
         let message = format!("The deletion waits, because synchronization is paused: {}.", pauses.words());
         if paused.is_event(key, &message) {
             recorder.event(order.kcp(), source, Type::Normal, "Paused", &message);

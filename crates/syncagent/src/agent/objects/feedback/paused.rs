@@ -13,8 +13,11 @@ use crate::rules::metadata::SourceKey;
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// All orders of one PublishedResource that are paused now.
-#[derive(Default)]
-pub(crate) struct PausedOrders(Mutex<HashMap<SourceKey, PausedOrder>>);
+pub(crate) struct PausedOrders {
+    all: Mutex<HashMap<SourceKey, PausedOrder>>,
+    /// Since when this agent reports them.
+    since: Timestamp,
+}
 
 struct PausedOrder {
     words: String,
@@ -23,10 +26,16 @@ struct PausedOrder {
     reported: Vec<String>,
 }
 
+impl Default for PausedOrders {
+    fn default() -> Self {
+        Self { all: Mutex::default(), since: Timestamp::now() }
+    }
+}
+
 impl PausedOrders {
     /// Notes what is paused of an order, if anything, and says whether that is news.
     pub fn note(&self, key: &SourceKey, pauses: &Pauses) -> bool {
-        let mut all = self.0.lock();
+        let mut all = self.all.lock();
         if pauses.is_empty() {
             return all.remove(key).is_some();
         }
@@ -40,7 +49,7 @@ impl PausedOrders {
 
     /// Whether something is to be reported of a paused order: it was not before.
     pub fn is_event(&self, key: &SourceKey, message: &str) -> bool {
-        let mut all = self.0.lock();
+        let mut all = self.all.lock();
         let Some(paused) = all.get_mut(key) else { return false };
         let is_news = !paused.reported.iter().any(|reported| reported == message);
         if is_news {
@@ -49,31 +58,37 @@ impl PausedOrders {
         is_news
     }
 
+    /// Whether a deletion is news: one that began before this agent was reported by the one before it, and a restart reports nothing twice.
+    pub fn is_recent(&self, deleted: &str) -> bool {
+        // Servers leave out fractions of a second.
+        deleted.parse::<Timestamp>().is_ok_and(|at| at.as_second() >= self.since.as_second())
+    }
+
     /// How long the pause of an order still lasts, if it is paused and ends by itself.
     pub fn left(&self, key: &SourceKey, now: Timestamp) -> Option<Duration> {
-        let until = self.0.lock().get(key)?.until?;
+        let until = self.all.lock().get(key)?.until?;
         Some(Duration::try_from(until.duration_since(now)).unwrap_or_default().max(SHORTEST))
     }
 
     /// What is paused of an order, in words.
     pub fn words(&self, key: &SourceKey) -> Option<String> {
-        Some(self.0.lock().get(key)?.words.clone())
+        Some(self.all.lock().get(key)?.words.clone())
     }
 
     /// How many are paused.
     pub fn len(&self) -> usize {
-        self.0.lock().len()
+        self.all.lock().len()
     }
 
     /// The first of them, with what is paused.
     pub fn first(&self) -> Option<(SourceKey, String)> {
-        let all = self.0.lock();
+        let all = self.all.lock();
         all.iter().min_by_key(|(key, _)| *key).map(|(key, paused)| (key.clone(), paused.words.clone()))
     }
 
     /// Forgets some of them.
     pub fn forget(&self, which: impl Fn(&SourceKey) -> bool) {
-        self.0.lock().retain(|key, _| !which(key));
+        self.all.lock().retain(|key, _| !which(key));
     }
 }
 
@@ -94,7 +109,9 @@ mod tests {
             Pauses::of(&rules, &json!({}), Some(&copy), "2026-12-31T18:00:00Z")
         };
         let key = |name: &str| SourceKey { cluster: "c".into(), namespace: "ns".into(), name: name.into() };
-        let (orders, now) = (PausedOrders::default(), "2026-12-31T18:00:00Z".parse().unwrap());
+        let now: Timestamp = "2026-12-31T18:00:00Z".parse().unwrap();
+        let orders = PausedOrders { since: now, ..PausedOrders::default() };
+        assert!(orders.is_recent("2026-12-31T18:00:00Z") && !orders.is_recent("2026-12-31T17:59:59Z"));
         assert!(!orders.note(&key("a"), &pauses(None)), "nothing is paused");
         assert!(orders.note(&key("a"), &pauses(Some("Spec"))) && !orders.note(&key("a"), &pauses(Some("Spec"))));
         assert_eq!((orders.len(), orders.left(&key("a"), now)), (1, None));

@@ -65,6 +65,8 @@ pub(super) async fn carrick(stage: &Stage, arguments: &[&str]) -> anyhow::Result
         .arg(format!("--kcp-kubeconfig={}", kcp.display()))
         .arg(format!("--apiexportendpointslice-ref={}", stage.export_name()))
         .arg(format!("--published-resource-selector={}", stage.selector()))
+        // Another stage of this world may have an agent in a namespace of its own.
+        .arg(format!("--namespace={}", stage.agent_namespace()))
         .output()
         .await?;
     let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();

@@ -154,6 +154,9 @@ pub(super) async fn an_order_is_available_once_its_secret_has_arrived_with_the_p
     stage.object("another port follows", at, |secret| secret["data"] == data("6432")).await?;
 
     // A restart writes nothing.
+    let (kind, published) = (kinds::published_resources(), stage.published_name("Bucket"));
+    let none_fails = |pr: &Value| condition(pr, "ObjectsSynced")["reason"] == "NoneFails";
+    stage.object("no object fails any more", (&stage.service, &kind, None, &published), none_fails).await?;
     let before = stage.at_rest().await?;
     agent.stop().await?;
     let agent = stage.start_agent()?;

@@ -1,5 +1,6 @@
 //! The command line of `kubectl-bind`.
 
+mod duration;
 mod v2;
 
 use std::path::PathBuf;
@@ -116,7 +117,7 @@ pub struct Consume {
     #[arg(long, value_name = "NAME", default_value = "kube-system")]
     pub cluster_identity_namespace: String,
     /// How long to wait for the provider, and for the konnector
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
     pub timeout: Duration,
 }
 
@@ -147,7 +148,7 @@ pub struct Login {
     #[arg(long)]
     pub show_token: bool,
     /// How long to wait for the browser
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     pub timeout: Duration,
 }
 
@@ -196,13 +197,6 @@ pub struct ApiService {
     /// On this cluster.
     #[command(flatten)]
     pub consume: Consume,
-}
-
-/// A duration of Go that is longer than nothing.
-fn duration(text: &str) -> Result<Duration, String> {
-    let nanos =
-        carrick_go::duration::parse(text).and_then(|nanos| u64::try_from(nanos).ok()).filter(|nanos| *nanos > 0);
-    nanos.map(Duration::from_nanos).ok_or_else(|| format!("{text:?} is not a duration such as 5m"))
 }
 
 /// Which cluster.
@@ -299,7 +293,7 @@ pub struct Unbind {
     #[arg(short, long)]
     pub dry_run: bool,
     /// How long to wait until nothing is left
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
     pub timeout: Duration,
 }
 

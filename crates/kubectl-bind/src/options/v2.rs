@@ -72,7 +72,7 @@ pub struct Connect {
     #[arg(short, long)]
     pub dry_run: bool,
     /// How long to wait until the Connection is ready
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     pub timeout: Duration,
 }
 
@@ -101,7 +101,7 @@ pub struct Join {
     #[arg(short, long)]
     pub dry_run: bool,
     /// How long to wait until the binding is ready
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     pub timeout: Duration,
 }
 
@@ -124,6 +124,6 @@ pub struct Upgrade {
     #[arg(short, long)]
     pub dry_run: bool,
     /// How long to wait for the konnector
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
     pub timeout: Duration,
 }

@@ -23,9 +23,6 @@ use carrick_client::Client;
 use super::V2Error;
 use crate::options;
 
-/// Annotation of a CRD (ours): the APIServiceBinding that it had, for the way back.
-const UPGRADED_FROM_ANNOTATION: &str = "core.kbind.io/upgraded-from";
-
 /// Upgrades, or goes back; returns what to print.
 pub async fn run(client: &Client, request: &options::Upgrade) -> Result<String, V2Error> {
     match &request.connection {

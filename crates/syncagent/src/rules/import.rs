@@ -60,12 +60,12 @@ pub enum OnDelete {
 
 /// Workspace, namespace and name of orders, as templates over their objects.
 #[derive(Debug, Clone)]
-pub struct OrderPlaces {
+pub struct OrderTemplates {
     names: [&'static str; 3],
     templates: [Template; 3],
 }
 
-impl OrderPlaces {
+impl OrderTemplates {
     /// What the flags of the command are called.
     pub const FLAGS: [&'static str; 3] = ["--to", "--order-namespace", "--order-name"];
     /// What the fields of a PublishedResource are called.
@@ -109,7 +109,7 @@ pub struct ImportRules {
     /// Which objects, as servers read it.
     pub selector: String,
     /// Where their orders belong.
-    pub places: OrderPlaces,
+    pub places: OrderTemplates,
     /// What becomes of them when their orders go.
     pub on_delete: OnDelete,
     /// Labels and annotations that are not on their orders.
@@ -139,7 +139,7 @@ impl ImportRules {
         let or =
             |text: &'_ str, default: &'static str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
         let (namespace, name) = (or(namespace, NAMESPACE), or(name, NAME));
-        let places = OrderPlaces::compile(OrderPlaces::FIELDS, [to, &namespace, &name])?;
+        let places = OrderTemplates::compile(OrderTemplates::FIELDS, [to, &namespace, &name])?;
         Ok(Some(Self { selector: words(selector), places, on_delete, without: without.clone() }))
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         let object = json!({"metadata": {"name": "db", "namespace": "acme", "labels": {"tenant": "t1"}}});
         let to = "root:orgs:{{ .Object.metadata.labels.tenant }}";
         let name = "{{ .Object.metadata.namespace }}-{{ .Object.metadata.name }}";
-        let compile = |to: &str| OrderPlaces::compile(OrderPlaces::FLAGS, [to, NAMESPACE, name]);
+        let compile = |to: &str| OrderTemplates::compile(OrderTemplates::FLAGS, [to, NAMESPACE, name]);
         let places = compile(to).unwrap();
         assert_eq!(places.of(&object).unwrap(), ["root:orgs:t1", "default", "acme-db"]);
         let problem = places.of(&json!({"metadata": {"name": "db", "namespace": "acme"}})).unwrap_err();

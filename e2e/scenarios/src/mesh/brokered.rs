@@ -90,8 +90,20 @@ impl Market {
         Ok(Self { platform, providers, example, kind, running, operators })
     }
 
-    fn agents(&self) -> anyhow::Result<[Agent; 2]> {
-        Ok([self.providers[0].start_agent()?, self.providers[1].start_agent()?])
+    /// Starts both agents, and waits for what their exports claim: the broker accepts that once, as it is when the first order comes.
+    async fn agents(&self) -> anyhow::Result<[Agent; 2]> {
+        let agents = [self.providers[0].start_agent()?, self.providers[1].start_agent()?];
+        for provider in &self.providers {
+            let claims = async || {
+                let export = provider.export().await?;
+                let claims = export["spec"]["permissionClaims"].as_array();
+                let is_there = claims.is_some_and(|all| all.iter().any(|claim| claim["resource"] == "secrets"));
+                ensure!(is_there, "{}", export["spec"]);
+                Ok(())
+            };
+            provider.eventually("the export claims Secrets", claims).await?;
+        }
+        Ok(agents)
     }
 
     async fn order(&self, name: &str, spec: Value) -> anyhow::Result<()> {
@@ -215,7 +227,7 @@ pub(crate) async fn a_certificate_moves_from_one_issuer_to_another_and_is_never_
 ) -> anyhow::Result<()> {
     let filters = ["internal.corp", "corp.com"].map(|suffix| json!([{ "key": "fqdn", "suffix": suffix }]));
     let market = Market::open(world, CERTIFICATES, filters, None).await?;
-    let agents = market.agents()?;
+    let agents = market.agents().await?;
     market.order("web", json!({ "fqdn": "web.internal.corp" })).await?;
     market.order("nobodys", json!({ "fqdn": "web.example.org" })).await?;
     let order = market.order_is("it is available", "web", |order| word(order) == "Available").await?;
@@ -268,7 +280,7 @@ const DUMP: MigrationStage = MigrationStage {
 pub(crate) async fn a_database_moves_after_its_content_was_copied(world: Arc<dyn World>) -> anyhow::Result<()> {
     let filters = ["dev", "production"].map(|tier| json!([{ "key": "tier", "valueIn": [tier] }]));
     let market = Market::open(world, POSTGRES, filters, Some(DUMP)).await?;
-    let agents = market.agents()?;
+    let agents = market.agents().await?;
     market.order("db", json!({ "tier": "dev", "version": "17", "database": "shop" })).await?;
     market.order_is("it is available", "db", |order| word(order) == "Available").await?;
     market.settled("db", 0).await?;
@@ -324,7 +336,7 @@ pub(crate) async fn all_orders_of_a_provider_move_although_agents_are_killed_aga
     let mut accept = accept.context("no AcceptAPI")?;
     let options = DeleteOptions::default();
     market.providers[1].provider.client.delete(&accept_apis(), None, "certificates", &options).await?;
-    let mut agents = market.agents()?.map(Some);
+    let mut agents = market.agents().await?.map(Some);
     let names: Vec<String> = (0..many).map(|number| format!("order-{number}")).collect();
     for name in &names {
         market.order(name, json!({ "fqdn": format!("{name}.corp") })).await?;

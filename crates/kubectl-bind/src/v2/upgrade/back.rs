@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use super::super::known::Known;
 use super::super::unbind::{end, is_gone};
 use super::super::{At, V2Error, cluster_bindings, crds, is_ready, until};
-use super::UPGRADED_FROM_ANNOTATION;
 use super::facts::{Saved, Twin, binding, crds_of, kubeconfig, provider, twins};
-use super::marks::{FINALIZERS, crd_to_binding, finalizer, given_back};
+use super::marks::{FINALIZERS, UPGRADED_FROM_ANNOTATION, crd_to_binding, finalizer, given_back};
 use super::writes::{patch, recreate};
 use crate::{options, unbind};
 

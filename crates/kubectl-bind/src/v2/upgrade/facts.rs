@@ -13,8 +13,7 @@ use serde_json::{Map, Value};
 
 use super::super::unbind::{kind_of, objects};
 use super::super::{V2Error, crds};
-use super::UPGRADED_FROM_ANNOTATION;
-use super::marks::is_owned;
+use super::marks::{UPGRADED_FROM_ANNOTATION, is_owned};
 use crate::deploy::{self, DeployError};
 use crate::unbind;
 

@@ -9,7 +9,8 @@ use carrick_bind_api::kinds::{API_SERVICE_BINDING, GROUP};
 use carrick_bind_api::names;
 use serde_json::{Map, Value, json};
 
-use super::UPGRADED_FROM_ANNOTATION;
+/// Annotation of a CRD (ours): the APIServiceBinding that it had, for the way back.
+pub(super) const UPGRADED_FROM_ANNOTATION: &str = "core.kbind.io/upgraded-from";
 
 /// The patch that makes a copy of 0.8 one of v2; none if it is one.
 pub(super) fn taken_over(copy: &Value, source_uid: &str, cluster_uid: &str) -> Option<Value> {

@@ -21,7 +21,7 @@ use super::related::kinds;
 use super::shared::Shared;
 use crate::agent::catalog::Catalog;
 use crate::agent::import::{Action, ImportOutcome, ImportedObject, Request};
-use crate::rules::import::OrderPlaces;
+use crate::rules::import::OrderTemplates;
 use crate::rules::metadata::SourceKey;
 use crate::rules::{Duty, Rules};
 pub(super) use report::ImportedObjects;
@@ -38,7 +38,7 @@ struct Importer<'a> {
     rules: Arc<Rules>,
     request: &'a Request,
     action: Action,
-    places: OrderPlaces,
+    places: OrderTemplates,
     /// Whether a PublishedResource has asked for it, and nobody waits.
     by_policy: bool,
     local: Resource,
@@ -80,7 +80,7 @@ impl<'a> Importer<'a> {
     fn new(shared: &'a Shared, request: &'a Request, action: Action) -> Result<Self, String> {
         let rules = shared.rules();
         let (local, remote) = (kinds::resource(&rules.local), kinds::resource(&rules.remote));
-        let places = OrderPlaces::compile(OrderPlaces::FLAGS, [&request.to, &request.namespace, &request.name]);
+        let places = OrderTemplates::compile(OrderTemplates::FLAGS, [&request.to, &request.namespace, &request.name]);
         let places = places.map_err(|error| error.to_string())?;
         Ok(Self { shared, rules, request, action, places, by_policy: false, local, remote })
     }

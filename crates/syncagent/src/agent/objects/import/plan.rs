@@ -11,11 +11,11 @@ use crate::agent::import::{ImportOutcome, ImportedObject};
 use crate::agent::objects::copies;
 use crate::api::IMPORTED;
 use crate::decide::import::{ImportStanding, order, prove, standing};
-use crate::rules::import::OrderPlaces;
+use crate::rules::import::OrderTemplates;
 use crate::rules::metadata::{SourceKey, annotation, is_deleting, source_of};
 
 /// Objects that would have the order of one before them, with the name of that one.
-pub(super) fn repeated(places: &OrderPlaces, objects: &[Value]) -> HashMap<usize, String> {
+pub(super) fn repeated(places: &OrderTemplates, objects: &[Value]) -> HashMap<usize, String> {
     let mut known = HashMap::new();
     let mut repeated = HashMap::new();
     for (at, object) in objects.iter().enumerate() {
@@ -247,7 +247,7 @@ mod tests {
         let object = |namespace: &str, name: &str| json!({"metadata": {"name": name, "namespace": namespace}});
         let objects = [object("a", "x"), object("a", "y"), object("b", "x"), object("c", "x")];
         let repeated = |name: &str| {
-            let places = OrderPlaces::compile(OrderPlaces::FLAGS, ["root:team", NAMESPACE, name]).unwrap();
+            let places = OrderTemplates::compile(OrderTemplates::FLAGS, ["root:team", NAMESPACE, name]).unwrap();
             let mut found: Vec<_> = super::repeated(&places, &objects).into_iter().collect();
             found.sort();
             found

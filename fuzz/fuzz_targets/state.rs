@@ -16,6 +16,7 @@ static WORDS: Vocabulary = Vocabulary {
     applied_state: "x/applied-state",
     adoption: "x/adoption",
     acquired: "x/acquired",
+    on_delete: "x/on-delete",
     manager: "agent",
     of_copies: &["x/agent"],
     deletion_propagation: "x/deletion",

@@ -141,13 +141,38 @@ pub struct Corpus {
     arguments: Vec<OsString>,
 }
 
-/// Measures lives of kinds instead of agents. The CRDs are fetched if they are not here.
+/// Measures lives of kinds instead of agents.
 pub fn corpus(args: &Corpus) -> anyhow::Result<()> {
-    let fetched = Command::new(tools::root().join("e2e/corpus/fetch")).stderr(Stdio::inherit()).output()?;
-    ensure!(fetched.status.success(), "the CRDs of public operators cannot be fetched; they come from the Go proxy");
-    let folder = OsString::from(String::from_utf8(fetched.stdout)?.trim());
+    let folder = public_crds()?;
     tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))?;
     tools::run(benchmark("corpus", &args.arguments).env("CARRICK_CORPUS", folder))
+}
+
+/// The folder with CRDs of public operators, which are fetched if they are not here.
+fn public_crds() -> anyhow::Result<OsString> {
+    let fetched = Command::new(tools::root().join("e2e/corpus/fetch")).stderr(Stdio::inherit()).output()?;
+    ensure!(fetched.status.success(), "the CRDs of public operators cannot be fetched; they come from the Go proxy");
+    Ok(String::from_utf8(fetched.stdout)?.trim().into())
+}
+
+/// Measure what import and drift cost; `--help` tells more.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Imports {
+    /// Arguments of the benchmark; without `--agent`, ours is built and measured.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Measures imports instead of the ordinary work of agents.
+pub fn imports(args: &Imports) -> anyhow::Result<()> {
+    let folder = public_crds()?;
+    build()?;
+    let mut arguments = args.arguments.clone();
+    if !arguments.iter().any(|argument| argument.to_string_lossy().starts_with("--agent")) {
+        arguments.extend(["--agent".into(), tools::target().join("dist/api-syncagent").into()]);
+    }
+    tools::run(benchmark("imports", &arguments).env("CARRICK_CORPUS", folder))
 }
 
 /// Takes all figures of the documentation anew.

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrick_client::Server;
+use carrick_e2e_stage::agent::config;
 use carrick_e2e_stage::scratch::Scratch;
 use carrick_e2e_stage::stage::{Stage, Workspace};
 use carrick_e2e_stage::world::{EmbeddedWorld, RealWorld, User, World};
+use carrick_syncagent::agent::AgentConfig;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
@@ -125,6 +128,13 @@ impl Field {
     /// Both doors.
     pub fn doors(&self) -> [&Door; 2] {
         [&self.kcp, &self.service]
+    }
+
+    /// The configuration of the agent, for whoever looks beside it.
+    pub fn config(&self) -> anyhow::Result<AgentConfig> {
+        let [kcp, service] = self.kubeconfigs()?;
+        let (kcp, local) = (Server::from_kubeconfig_yaml(&kcp)?, Server::from_kubeconfig_yaml(&service)?);
+        Ok(AgentConfig { kcp, local, ..config(&self.stage)? })
     }
 
     /// The arguments for the agent, for requests of one's own by the same way.

@@ -1,5 +1,5 @@
-//! `carrick-bench`: what agents and servers cost. Run it with `cargo xtask bench`, `bench-konnectors`, `bench-backends`, `bench-corpus`, `bench-servers` and
-//! `bench-exports`. Agents' costs are measured here; the others have files of their own.
+//! `carrick-bench`: what agents and servers cost. Run it with `cargo xtask bench`, `bench-konnectors`, `bench-backends`, `bench-corpus`, `bench-imports`,
+//! `bench-servers` and `bench-exports`. Agents' costs are measured here; the others have files of their own.
 //!
 //! ```text
 //!  for each agent: fresh servers ─▶ Field   workspaces, bindings, doors, sight
@@ -19,6 +19,7 @@ mod door;
 mod field;
 mod floor;
 mod hostile;
+mod imports;
 mod konnectors;
 mod page;
 mod phases;
@@ -49,6 +50,7 @@ enum Cli {
     Konnectors(konnectors::Args),
     Backends(backends::Args),
     Corpus(corpus::Args),
+    Imports(imports::Args),
     Servers(servers::Args),
     Exports(servers::exports::Args),
     #[command(hide = true)]
@@ -62,6 +64,7 @@ async fn main() -> anyhow::Result<()> {
         Cli::Konnectors(args) => konnectors::run(args).await,
         Cli::Backends(args) => backends::run(args).await,
         Cli::Corpus(args) => corpus::run(args).await,
+        Cli::Imports(args) => imports::run(args).await,
         Cli::Servers(args) => servers::run(args).await,
         Cli::Exports(args) => servers::exports::run(args).await,
         Cli::Serve(args) => servers::serve(args).await,

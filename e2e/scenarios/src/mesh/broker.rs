@@ -32,8 +32,8 @@ use tokio_util::sync::CancellationToken;
 use order::{Assignment, Turn};
 use staging::Staging;
 
-/// The shortest and the longest wait after an error. The real one's longest is 1000 s; a busy machine would be waited for until a scenario's patience ends.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(2));
+/// The shortest and the longest wait after an error, as the real one has them: an agent that lets it fail for long is noticed.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1000));
 /// How much longer than a scenario's glances its interval is.
 const INTERVAL: u32 = 20;
 /// How many orders have their turn at once.

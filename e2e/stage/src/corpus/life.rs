@@ -91,7 +91,7 @@ pub async fn play(stage: &Stage, crd: &Text, samples: &[Text]) -> anyhow::Result
 }
 
 /// Publishes a kind as a provider who says nothing but its name, and waits until the export lists it.
-async fn publish(stage: &Stage, kind: &CustomKind, name: &str) -> anyhow::Result<()> {
+pub async fn publish(stage: &Stage, kind: &CustomKind, name: &str) -> anyhow::Result<()> {
     let object = json!({
         "apiVersion": format!("{}/{}", api::GROUP, api::VERSION),
         "kind": "PublishedResource",

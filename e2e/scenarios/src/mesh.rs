@@ -51,6 +51,7 @@ fn service(name: &str, port: u32) -> Value {
 /// A database as providers publish it: credentials, with the port of a Service in them.
 fn database() -> Value {
     json!({
+        "naming": { "name": "db-{{ .Object.metadata.namespace | sha3short }}-{{ .Object.metadata.name | sha3short }}" },
         "reads": [{
             "identifier": "door", "version": "v1", "resource": "services",
             "object": { "template": { "template": "{{ .Object.metadata.name }}-rw" } },

@@ -35,6 +35,8 @@ pub(crate) fn name_of(object: &Value) -> &str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameRule {
     Label,
+    /// A label that begins with a letter.
+    ServiceLabel,
     Subdomain,
     PathSegment,
 }
@@ -43,7 +45,8 @@ impl NameRule {
     /// The name rule that Kubernetes has for a kind.
     pub(super) fn of(group: &str, plural: &str) -> Self {
         match (group, plural) {
-            ("", "namespaces" | "services") => Self::Label,
+            ("", "namespaces") => Self::Label,
+            ("", "services") => Self::ServiceLabel,
             ("rbac.authorization.k8s.io", _) => Self::PathSegment,
             _ => Self::Subdomain,
         }
@@ -59,6 +62,7 @@ pub(super) fn check_name(rule: NameRule, name: &str) -> Option<Cause> {
     let fault = |detail: &str| Some(Cause::invalid("metadata.name", &value, detail));
     match rule {
         NameRule::Label => names::V1_34.dns1123_label(name).first().and_then(|detail| fault(detail)),
+        NameRule::ServiceLabel => names::V1_34.dns1035_label(name).first().and_then(|detail| fault(detail)),
         NameRule::Subdomain => names::V1_34.dns1123_subdomain(name).first().and_then(|detail| fault(detail)),
         NameRule::PathSegment if name == "." || name == ".." => fault(&format!("may not be '{name}'")),
         NameRule::PathSegment if name.contains('/') => fault("may not contain '/'"),
@@ -280,6 +284,13 @@ mod tests {
 
     use super::*;
     use crate::release::Release;
+
+    #[test]
+    fn services_begin_with_a_letter() {
+        let refused = |plural: &str| check_name(NameRule::of("", plural), "2747-rw").map(|cause| cause.message);
+        assert_eq!([refused("namespaces"), refused("secrets")], [None, None]);
+        assert!(refused("services").is_some_and(|why| why.contains("a DNS-1035 label must")));
+    }
 
     #[test]
     fn releases_have_their_own_words_about_labels() {

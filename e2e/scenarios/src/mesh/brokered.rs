@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::broker::names::GROUP;
 use super::broker::{Broker, MigrationStage, Provider, Running, Setup};
-use super::examples::{CERTIFICATES, Example, POSTGRES};
+use super::examples::{CERTIFICATES, Example, POSTGRES, node_port};
 use super::platform::{self, EXPORT};
 use super::word;
 use crate::related::encoded;
@@ -286,7 +286,9 @@ pub(crate) async fn a_database_moves_after_its_content_was_copied(world: Arc<dyn
     market.settled("db", 0).await?;
     let has = |key: &'static str, text: &'static str| move |secret: &Value| secret["data"][key] == encoded(text);
     let secret = market.secret_is("the address is in the Secret", "db", has("host", "databases.example.com")).await?;
-    ensure!(secret["data"]["port"] == encoded("30432") && secret["data"]["dbname"] == encoded("shop"), "{secret}");
+    let copies = market.copies(0).await?;
+    let port = copies.first().map(|copy| node_port(copy).to_string()).context("there is no copy")?;
+    ensure!(secret["data"]["port"] == encoded(&port) && secret["data"]["dbname"] == encoded("shop"), "{secret}");
     ensure!(secret["type"].is_null() || secret["type"] == "Opaque", "{secret}");
 
     let witness = Witness::of(&market);
@@ -299,7 +301,9 @@ pub(crate) async fn a_database_moves_after_its_content_was_copied(world: Arc<dyn
         .eventually("the content is being copied", async || {
             let all = compute.list(&config_maps, Some("default"), &ListOptions::default()).await?;
             let found = all.into_iter().find(|it| it["data"]["from"].is_string());
-            found.context("there is no stage object")
+            found.with_context(|| {
+                format!("there is no stage object; the broker says {:?}", market.running.broker.errors().last())
+            })
         })
         .await?;
     ensure!(staged["data"] == json!({ "from": "from-db", "to": "to-db" }), "{staged}");

@@ -28,6 +28,13 @@ pub(super) struct Example {
     pub(super) secret: fn(&str) -> String,
 }
 
+/// The port by which a database is reached from outside: no two Services of a cluster may have the same.
+pub(super) fn node_port(database: &Value) -> u32 {
+    let (namespace, name) = place(database);
+    namespace.bytes().chain(name.bytes()).fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 2768
+        + 30000
+}
+
 /// Certificates with two issuers.
 pub(super) const CERTIFICATES: Example = Example {
     names: ("Certificate", "certificates"),
@@ -75,7 +82,7 @@ pub(super) const POSTGRES: Example = Example {
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth", "metadata": { "name": format!("{name}-app") },
             "data": { "username": encoded("app"), "password": encoded("secret"), "dbname": encoded(database) },
         });
-        let ports = json!([{ "port": 5432, "protocol": "TCP", "targetPort": 5432, "nodePort": 30432 }]);
+        let ports = json!([{ "port": 5432, "protocol": "TCP", "targetPort": 5432, "nodePort": node_port(object) }]);
         let service = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": format!("{name}-nodeport") },
             "spec": { "type": "NodePort", "selector": { "cluster": name }, "ports": ports },

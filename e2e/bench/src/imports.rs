@@ -405,7 +405,7 @@ fn table(args: &Args, figures: &Figures) -> String {
         ("– all reported so many seconds after its start".to_owned(), format!("{:.2}", figures.reported.as_secs_f64())),
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().map(|(what, figure)| vec![what, figure]).collect();
-    aligned(&["".to_owned(), "".to_owned()], &rows)
+    aligned(&[String::new(), String::new()], &rows)
 }
 
 #[cfg(test)]

@@ -81,3 +81,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $told := .Values.rbac.allSecrets -}}
 {{- if or (eq $told "always") (and (eq $told "auto") (not .Values.publishedKinds) (not .Values.relatedKinds)) -}}yes{{- end -}}
 {{- end }}
+
+{{/*
+Entries for /etc/hosts of pods, as a YAML list; empty if there are none. Values files of Platform Mesh have them as a list, below `values` or below `entries`, the
+latter two with a switch.
+*/}}
+{{- define "api-syncagent.hostAliases" -}}
+{{- $given := .Values.hostAliases -}}
+{{- if kindIs "map" $given -}}
+{{- $given = ternary (concat (list) ($given.values | default list) ($given.entries | default list)) list (eq $given.enabled true) -}}
+{{- end -}}
+{{- with $given -}}{{- toYaml . -}}{{- end -}}
+{{- end }}

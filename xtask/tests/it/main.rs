@@ -5,4 +5,5 @@
 mod circles;
 mod features;
 mod layout;
+mod proofs;
 mod words;

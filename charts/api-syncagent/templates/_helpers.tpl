@@ -58,6 +58,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
+{{/* The ports that flags set by hand listen on, one line each. An address on loopback is harmless in a policy. */}}
+{{- define "api-syncagent.movedPorts" -}}
+{{- $flags := list "--metrics-address" "--health-address" "--conversion-address" "--dashboard-address" -}}
+{{- $before := "" -}}
+{{- range .Values.extraFlags -}}
+{{- if or (has $before $flags) (has (splitList "=" . | first) $flags) -}}
+{{- with regexFind "[1-9][0-9]*$" . }}{{ printf "%s\n" . }}{{ end -}}
+{{- end -}}
+{{- $before = . -}}
+{{- end -}}
+{{- end }}
+
 {{- define "api-syncagent.probes" -}}
 {{- if and .Values.probes.enabled (not (include "api-syncagent.overridden" (list "--health-address" .))) -}}yes{{- end -}}
 {{- end }}

@@ -31,6 +31,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if not $moved -}}yes{{- end -}}
 {{- end }}
 
+{{/* The port that extraFlags move the server to, if they do. */}}
+{{- define "konnector.movedPort" -}}
+{{- $before := "" -}}
+{{- $port := "" -}}
+{{- range .Values.extraFlags -}}
+{{- if or (eq $before "--server-address") (hasPrefix "--server-address=" .) -}}{{- $port = regexFind "[1-9][0-9]*$" . -}}{{- end -}}
+{{- $before = . -}}
+{{- end -}}
+{{- $port -}}
+{{- end }}
+
 {{/* A role and its binding: a list of the context, the kind of the role, its namespace (empty for a ClusterRole), its name and its rules. */}}
 {{- define "konnector.role" -}}
 {{- $context := index . 0 -}}

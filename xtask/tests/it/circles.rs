@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 
 /// The crates that are free of circles. A crate that has become so is added, and none is taken off.
-const CRATES: [&str; 7] = ["bind-backend", "cel", "client", "evolution", "kubectl-bind", "plane", "schema"];
+const CRATES: [&str; 10] =
+    ["bind-backend", "cel", "client", "evolution", "execute", "kubectl-bind", "plane", "process", "schema", "trust"];
 
 /// The names of the modules around a module and its own, without the crate.
 type ModulePath = Vec<String>;
@@ -56,9 +57,9 @@ fn circles(name: &str, source: &Path) -> Vec<String> {
             test_modules(text).map(move |test| [around, &[test.to_owned()]].concat())
         })
         .collect();
+    assert!(!files.is_empty(), "{name} has no files");
     // The root gathers everything.
     files.retain(|module, _| !is_root(module) && !tests.iter().any(|test| module.starts_with(test)));
-    assert!(!files.is_empty(), "{name} has no files");
     let edges: Edges =
         files.iter().map(|(module, text)| (module.clone(), imports(module, &production(text), &files))).collect();
     let members = in_circles(&edges);

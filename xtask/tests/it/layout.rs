@@ -47,6 +47,42 @@ fn the_architecture_leads_to_files_that_exist() {
     assert!(missing.is_empty(), "these are gone: {missing:?}");
 }
 
+/// Leaves that depend on leaves today. What is mended is taken off, and nothing is added.
+const LEAF_ON_LEAF: [(&str, &str); 2] = [("bind-backend", "kubectl-bind"), ("kubectl-bind", "konnector")];
+
+#[test]
+fn no_leaf_depends_on_a_leaf() {
+    let folder = root().join("crates");
+    // The command line stands above all of them.
+    let is_leaf = |name: &str| name == "plane" || name != "cli" && folder.join(name).join("src/main.rs").exists();
+    let leaves: Vec<String> = crates().into_iter().filter(|name| is_leaf(name)).collect();
+    assert!(leaves.len() > 4, "only {leaves:?} were found");
+    let mut found = Vec::new();
+    for name in crates().into_iter().filter(|name| name != "cli") {
+        let text = fs::read_to_string(folder.join(&name).join("Cargo.toml")).unwrap();
+        for other in dependencies(&text).filter(|other| leaves.iter().any(|leaf| leaf == other)) {
+            found.push((name.clone(), other.to_owned()));
+        }
+    }
+    let expected = LEAF_ON_LEAF.map(|(from, to)| (from.to_owned(), to.to_owned()));
+    assert_eq!(found, expected, "what both need belongs into a crate below them; what is gone is taken off the list");
+}
+
+/// The crates of ours that a crate needs, other than for its tests.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let section = manifest.split("\n[").filter(|section| section.starts_with("dependencies]"));
+    section.flat_map(str::lines).filter_map(|line| {
+        let name = line.strip_prefix("carrick-")?;
+        name.find(|c: char| !(c.is_alphanumeric() || c == '-')).map(|end| &name[..end])
+    })
+}
+
+#[test]
+fn dependencies_are_read_without_those_of_tests() {
+    let manifest = "[package]\nname = \"carrick-a\"\n\n[dependencies]\ncarrick-b.workspace = true\ncarrick-c-d = { path = \"x\" }\n\n[dev-dependencies]\ncarrick-e.workspace = true\n";
+    assert_eq!(dependencies(manifest).collect::<Vec<_>>(), ["b", "c-d"]);
+}
+
 #[test]
 fn the_object_half_of_the_agent_can_be_taken_in_at_a_glance() {
     let top = fs::read_dir(root().join("crates/syncagent/src/agent/objects")).unwrap();

@@ -52,6 +52,8 @@ pub const API_MANAGED_BY_OTHER: &str = "APIManagedByOther";
 pub const CLUSTER_SCOPED_API: &str = "ClusterScopedAPI";
 /// A reason (ours): the provider converts versions by a webhook that cannot be called from here.
 pub const CONVERSION_WEBHOOK: &str = "ConversionWebhook";
+/// A reason (ours): something undoes what is written to objects, every time.
+pub const CONTESTED: &str = "Contested";
 
 /// What a condition says.
 #[derive(Clone, Debug, PartialEq, Eq)]

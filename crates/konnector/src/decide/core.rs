@@ -6,4 +6,5 @@ pub mod connection;
 pub mod crd;
 pub mod objects;
 pub mod related;
+pub mod rivals;
 pub mod roles;

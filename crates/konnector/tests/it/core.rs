@@ -1,10 +1,12 @@
 //! kube-bind v2 on planes: a consumer and a provider without any component of kube-bind.
 
+mod contests;
 mod ends;
 mod guards;
 mod kills;
 mod lives;
 mod losses;
+mod neighbours;
 mod openapi;
 mod policies;
 mod related;

@@ -102,7 +102,10 @@ impl ConnectionSession {
             let cluster_scoped =
                 exported.is_some_and(|api| binding::is_cluster_scoped_in_namespace(found.namespace(), api));
             let offered = state.offered.get(name).filter(|_| exported.is_some() && !cluster_scoped);
-            let plan = offered.map(|crd| crd::decide(crd, local.get(name), &self.name, &connection.spec.schema));
+            let plan = offered.map(|crd| match self.local.ahead(found, name, local.get(name)) {
+                Some(rival) => crd::taken(name, &rival),
+                None => crd::decide(crd, local.get(name), &self.name, &connection.spec.schema),
+            });
             let write =
                 plan.as_ref().and_then(|plan| plan.write.as_ref()).filter(|_| state.progress == Progress::Ready);
             let refused = write_crd(&self.local.context.writer, write).await;
@@ -114,7 +117,7 @@ impl ConnectionSession {
             if let Some(crd) = usable {
                 add(wanted, crd, Some(cover()));
             }
-            facts.push(ApiFacts { name: name.to_owned(), crd: plan, refused, cluster_scoped, conflicts: 0 });
+            facts.push(ApiFacts { name: name.to_owned(), crd: plan, refused, cluster_scoped, ..ApiFacts::default() });
         }
         facts
     }
@@ -130,13 +133,12 @@ impl ConnectionSession {
         let coverage = if keeps_copies(found) { Coverage::Release } else { Coverage::Drain };
         for name in binding::names(&found.spec().apis) {
             let Some(there) = local.get(name) else { continue };
-            // Somebody else's is read as it was pulled.
-            let pulled = state.offered.get(name).and_then(|crd| schema::pull(crd, &self.name).ok());
-            let pulled = pulled.filter(|pulled| schema::serves(there, &pulled.crd)).map(|pulled| pulled.crd);
-            let crd = if crd::is_ours(there, &self.name) { Some(there) } else { pulled.as_ref() };
-            if let Some(crd) = crd {
+            if self.local.ahead(found, name, Some(there)).is_some() {
+                continue;
+            }
+            if let Some(crd) = crd::draining(there, state.offered.get(name), &self.name) {
                 let namespace = found.namespace().map(str::to_owned);
-                add(wanted, crd, Some(Cover { namespace, coverage }));
+                add(wanted, &crd, Some(Cover { namespace, coverage }));
             }
         }
     }
@@ -159,6 +161,7 @@ impl ConnectionSession {
         let mut related = None;
         if let Some(hub) = self.hub() {
             for api in &mut facts {
+                api.contested = hub.contested(&api.name, found.namespace());
                 // Before that is known again, it is what it was.
                 let before = || found.status().bound_apis.iter().find(|bound| bound.name == api.name)?.conflict_count;
                 let counted = hub.conflicts(&api.name, found.namespace());

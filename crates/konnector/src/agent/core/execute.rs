@@ -7,9 +7,9 @@ use std::sync::Arc;
 use carrick_bind_api::core::conditions::PENDING;
 use carrick_bind_api::core::names::{CONSUMER_CLUSTER_UID, MANAGED_LABEL};
 use carrick_client::Error;
-use carrick_execute::{Advice, Agent, Executor, StepError, Verb, resource};
+use carrick_execute::{Advice, Agent, Brake, Executor, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
-use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vocabulary};
+use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ impl Writing<'_> {
             consumer: &self.hub.consumer,
             provider: &self.hub.provider,
             namespaces: &self.hub.made,
-            agent: ObjectAgent { writing: self, state: Mutex::new(state) },
+            agent: ObjectAgent { writing: self, state: Mutex::new(state), owner: brake_key(self.key) },
             objects: HashMap::new(),
             rebased: HashMap::new(),
         };
@@ -172,6 +172,14 @@ struct ObjectAgent<'a> {
     writing: &'a Writing<'a>,
     /// What is remembered as long as the konnector runs.
     state: Mutex<PrimaryState>,
+    /// Whose writes these are.
+    owner: SourceKey,
+}
+
+/// By what the brake knows an object.
+fn brake_key(key: &WorkKey) -> SourceKey {
+    let namespace = key.object.namespace.as_deref().unwrap_or_default();
+    SourceKey { cluster: key.lane.as_str().into(), namespace: namespace.into(), name: key.object.name.as_str().into() }
 }
 
 impl Agent for ObjectAgent<'_> {
@@ -248,6 +256,10 @@ impl Agent for ObjectAgent<'_> {
     fn report(&self, object: &Value, event: Event, detail: Option<&str>) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         tracing::debug!(object = name, ?event, detail, "Something happened to an object.");
+    }
+
+    fn brake(&self) -> Option<(&Brake, (&SourceKey, &str))> {
+        Some((&self.writing.hub.brake, (&self.owner, self.writing.marks.value)))
     }
 
     fn refused_status(&self, at: &ObjectAddress) -> String {

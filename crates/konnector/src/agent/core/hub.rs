@@ -10,7 +10,7 @@ use carrick_bind_api::core::names::CONFLICT_ANNOTATION;
 use carrick_bind_api::core::related::RESOURCES;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::{Client, Object};
-use carrick_execute::Namespaces;
+use carrick_execute::{Brake, Namespaces};
 use carrick_multicluster::{ClusterName, HasCluster, Priority, Queue, QueueConfig, Reason};
 use carrick_sync::holders::has_finalizer;
 use carrick_sync::{ApiKind, Role};
@@ -147,6 +147,8 @@ pub(super) struct Hub {
     pub metrics: Arc<Metrics>,
     pub queue: Queue<WorkKey>,
     pub made: Namespaces,
+    /// Keeps writes that are undone again and again from being repeated at once.
+    pub brake: Brake,
     /// Namespaces of the provider that are known to exist.
     pub namespaces: Mutex<HashSet<String>>,
     /// Rings whenever bindings may have something new to say.
@@ -178,6 +180,7 @@ impl Hub {
             metrics,
             queue: Queue::new(config),
             made: Namespaces::default(),
+            brake: Brake::default(),
             namespaces: Mutex::default(),
             notifier,
             wanted: RwLock::default(),
@@ -418,6 +421,15 @@ impl Hub {
     pub fn problems_of(&self, api: &str) -> Vec<(WorkKey, Problem)> {
         let problems = self.problems.lock();
         problems.iter().filter(|(key, _)| &*key.lane == api).map(|(key, it)| (key.clone(), it.clone())).collect()
+    }
+
+    /// The objects of an API that something else writes or deletes as soon as we have written them.
+    pub fn contested(&self, api: &str, namespace: Option<&str>) -> Vec<String> {
+        let all = self.problems_of(api).into_iter();
+        let own = all.filter(|(key, it)| {
+            it.is_contested && namespace.is_none_or(|own| key.object.namespace.as_deref() == Some(own))
+        });
+        own.map(|(_, it)| it.words).collect()
     }
 
     /// Something was done for an object: whether that should have come to rest by now.

@@ -8,6 +8,7 @@ use carrick_bind_api::kinds::Kind;
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 use carrick_client::watch::WatchOptions;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,8 @@ use crate::agent::context::Context;
 use crate::agent::notifier::Notifier;
 use crate::agent::resources;
 use crate::agent::secrets::Secrets;
+use crate::decide::core::crd;
+use crate::decide::core::rivals::{self, Claimant};
 
 /// The namespace that upstream's documents put Secrets into.
 const KBIND_NAMESPACE: &str = "kbind";
@@ -87,6 +90,25 @@ impl CoreLocal {
         let mut all = self.all_bindings();
         all.retain(|binding| binding.spec().connection_ref.name == connection);
         all
+    }
+
+    /// The binding of another Connection that has the objects of an API before this one; only with a CRD on which nothing says so.
+    pub fn ahead(&self, found: &AnyBinding, api: &str, there: Option<&Value>) -> Option<Claimant> {
+        if !there.is_some_and(crd::is_nobodys) {
+            return None;
+        }
+        let connections = self.connections();
+        let offers = |name: &str| connections.iter().any(|it| it.metadata.name == name && it.exports(api));
+        let claimant = |it: &AnyBinding| Claimant {
+            key: it.key(),
+            connection: it.spec().connection_ref.name.clone(),
+            namespace: it.namespace().map(str::to_owned),
+            is_bound: it.status().bound_apis.iter().any(|bound| bound.name == api),
+            is_offered: offers(&it.spec().connection_ref.name),
+            since: it.metadata().creation_timestamp.clone(),
+        };
+        let all: Vec<Claimant> = self.all_bindings().iter().filter(|it| it.lists(api)).map(claimant).collect();
+        rivals::ahead(&claimant(found), &all).cloned()
     }
 
     /// Why bindings are not all known now.

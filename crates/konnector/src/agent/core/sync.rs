@@ -28,7 +28,8 @@ pub(super) async fn work(hub: Arc<Hub>) {
 }
 
 fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
-    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{key}: {words}") });
+    let shown = |words: &str| format!("{key}: {words}");
+    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: shown(words), ..Problem::default() });
     match done {
         Ok(Outcome::Again) if hub.another_round(key) => {
             hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
@@ -61,6 +62,11 @@ fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Tr
                     lease.retry();
                 }
             }
+        }
+        Err(Trouble::Contested { words, wait }) => {
+            tracing::warn!(object = %key, problem = words, "An object is contested.");
+            hub.set_problem(key, Some(Problem { is_contested: true, words: shown(&words), ..Problem::default() }));
+            lease.again_after(wait);
         }
         Err(Trouble::Race) => {
             lease.retry();

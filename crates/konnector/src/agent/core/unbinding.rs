@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use carrick_bind_api::core::conditions::{DRAINING, Finding, READY};
 use carrick_bind_api::core::names::{CLEANUP_FINALIZER, DELETION_POLICY_ANNOTATION, ORPHAN, SYNCER_FINALIZER};
-use carrick_bind_api::core::{Connection, PullPolicy};
+use carrick_bind_api::core::{Connection, PullPolicy, schema};
 use carrick_bind_api::jiff::Timestamp;
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ impl ConnectionSession {
         };
         let unneeded = unneeded(&self.local, found);
         for name in binding::names(&found.spec().apis) {
-            let Some(crd) = local.get(name) else { continue };
+            let Some(crd) = local.get(name).filter(|crd| has_objects(&self.local, found, crd)) else { continue };
             let waits = if hub.wanted().contains_key(name) {
                 hub.held(name, found.namespace())
             } else {
@@ -127,7 +127,7 @@ async fn release(local: &CoreLocal, found: &AnyBinding, now: Timestamp) -> PassR
         Ok(crds) => crds,
         Err(error) => return say(local, found, &error, now).await,
     };
-    for crd in crds.values() {
+    for crd in crds.values().filter(|crd| has_objects(local, found, crd)) {
         if let Err(error) = release_objects(local, crd, found.namespace()).await {
             let mut outcome = say(local, found, &error, now).await;
             outcome.add(PassResult::failure());
@@ -144,6 +144,11 @@ fn unneeded(local: &CoreLocal, found: &AnyBinding) -> Vec<String> {
     let mut names = binding::names(&found.spec().apis);
     names.retain(|name| !living.iter().filter(is_other).any(|other| other.lists(name)));
     names.into_iter().map(str::to_owned).collect()
+}
+
+/// Whether objects of a CRD can be held for a binding: those of another Connection, or of 0.8, are no business of its end.
+fn has_objects(local: &CoreLocal, found: &AnyBinding, crd: &Value) -> bool {
+    crd::may_hold(crd, &found.spec().connection_ref.name) && local.ahead(found, schema::name(crd), Some(crd)).is_none()
 }
 
 async fn release_objects(local: &CoreLocal, crd: &Value, namespace: Option<&str>) -> Result<(), String> {

@@ -8,9 +8,9 @@ use carrick_bind_api::existing::ADOPTED_ANNOTATION;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::{Error, wording};
-use carrick_execute::{Advice, Agent, Executor, StepError, Verb, resource};
+use carrick_execute::{Advice, Agent, Brake, Executor, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
-use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vocabulary};
+use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -53,7 +53,9 @@ impl Writing<'_> {
         });
         let mut state = PrimaryState::default();
         state.note_status("", self.noted.status.clone());
-        let agent = ObjectAgent { writing: &self, state: Mutex::new(state) };
+        let owner = brake_key(self.key);
+        let uid = self.source().map(|source| copies::uid(&source).to_owned()).unwrap_or_default();
+        let agent = ObjectAgent { writing: &self, state: Mutex::new(state), owner, uid };
         let mut executor = Executor {
             consumer: &self.place.client,
             provider: &self.hub.provider,
@@ -134,6 +136,18 @@ struct ObjectAgent<'a> {
     writing: &'a Writing<'a>,
     /// What is remembered as long as the konnector runs.
     state: Mutex<PrimaryState>,
+    /// Whose writes these are.
+    owner: SourceKey,
+    uid: String,
+}
+
+/// By what the brake knows a piece of work.
+fn brake_key(key: &WorkKey) -> SourceKey {
+    let (namespace, name) = match &key.item {
+        Item::Object(key) | Item::Claimed(key) => (key.namespace.as_deref().unwrap_or_default(), key.name.as_str()),
+        Item::Namespaces => ("", ""),
+    };
+    SourceKey { cluster: key.lane.as_str().into(), namespace: namespace.into(), name: name.into() }
 }
 
 impl Agent for ObjectAgent<'_> {
@@ -225,6 +239,10 @@ impl Agent for ObjectAgent<'_> {
     fn report(&self, object: &Value, event: Event, detail: Option<&str>) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         tracing::debug!(object = name, ?event, detail, "Something happened to an object.");
+    }
+
+    fn brake(&self) -> Option<(&Brake, (&SourceKey, &str))> {
+        Some((&self.writing.hub.brake, (&self.owner, &self.uid)))
     }
 
     fn refused_status(&self, at: &ObjectAddress) -> String {

@@ -9,7 +9,7 @@ use carrick_bind_api::mapping::{ObjectKey, ServiceNamespaces};
 use carrick_bind_api::names::CONSUMER_UID_ANNOTATION;
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, Object, Resource};
-use carrick_execute::Namespaces;
+use carrick_execute::{Brake, Namespaces};
 use carrick_multicluster::{ClusterName, Queue, QueueConfig};
 use carrick_sync::Role;
 use parking_lot::{Mutex, RwLock};
@@ -65,6 +65,8 @@ pub(super) struct Hub {
     pub queue: Queue<WorkKey>,
     /// Namespaces that were made; the executor wants to know, but copies never need one.
     pub made: Namespaces,
+    /// Keeps writes that are undone again and again from being repeated at once.
+    pub brake: Brake,
     /// Namespaces that the provider wants and does not get.
     pub refused: Mutex<Vec<String>>,
     /// Namespaces that claimed objects need, by object.
@@ -94,6 +96,7 @@ impl Hub {
             observer,
             queue: Queue::new(config),
             made: Namespaces::default(),
+            brake: Brake::default(),
             refused: Mutex::default(),
             pending: Mutex::default(),
             layout: RwLock::default(),

@@ -1,5 +1,7 @@
 //! How a piece of work ends.
 
+use std::time::Duration;
+
 use carrick_client::Error;
 use carrick_execute::refusal::is_unserved;
 use carrick_execute::{StepError, Verb};
@@ -29,7 +31,14 @@ pub(in crate::agent) enum Trouble {
         /// What others fail for as well.
         cause: Option<String>,
     },
-    /// Somebody else was faster: nothing is wrong, it is decided anew.
+    /// Something undoes what is written, every time: it is written again after this time.
+    Contested {
+        /// What is undone.
+        words: String,
+        /// How long to wait.
+        wait: Duration,
+    },
+    /// Somebody else was faster: nothing is wrong, it is decided again.
     Race,
 }
 
@@ -53,6 +62,9 @@ impl From<StepError> for Trouble {
         if error.is_race() || is_unserved {
             return Self::Race;
         }
+        if let StepError::Undone { wait, .. } = &error {
+            return Self::Contested { words: error.to_string(), wait: *wait };
+        }
         if error.is_taken() {
             return Self::Conflict(error.to_string());
         }
@@ -66,10 +78,12 @@ impl From<StepError> for Trouble {
 }
 
 /// What is wrong with a piece of work, as others see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::agent) struct Problem {
     /// Whether somebody else has the object.
     pub is_conflict: bool,
+    /// Whether something undoes what is written.
+    pub is_contested: bool,
     /// What is wrong.
     pub words: String,
 }

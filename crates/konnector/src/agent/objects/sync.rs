@@ -32,8 +32,8 @@ pub(super) async fn work(hub: Arc<Hub>) {
 }
 
 fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
-    let problem =
-        |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{}: {words}", hub.shown(key)) });
+    let shown = |words: &str| format!("{}: {words}", hub.shown(key));
+    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: shown(words), ..Problem::default() });
     match done {
         Ok(Outcome::Again) if hub.another_round(key) => {
             hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
@@ -69,6 +69,11 @@ fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Tr
                     lease.retry();
                 }
             }
+        }
+        Err(Trouble::Contested { words, wait }) => {
+            tracing::warn!(object = hub.shown(key), problem = words, "An object is contested.");
+            hub.set_problem(key, Some(Problem { is_contested: true, words: shown(&words), ..Problem::default() }));
+            lease.again_after(wait);
         }
         Err(Trouble::Race) => {
             lease.retry();

@@ -1,15 +1,18 @@
 //! What a binding says about itself.
 
 use carrick_bind_api::core::conditions::{
-    API_NOT_EXPORTED, AS_EXPECTED, CLUSTER_SCOPED_API, CONFLICTS, FORBIDDEN, FOREIGN_OBJECT_EXISTS, Finding, PENDING,
-    PERMISSION_DENIED, READY, SCHEMA_IN_SYNC, SYNCED,
+    API_NOT_EXPORTED, AS_EXPECTED, CLUSTER_SCOPED_API, CONFLICTS, CONTESTED, FORBIDDEN, FOREIGN_OBJECT_EXISTS, Finding,
+    PENDING, PERMISSION_DENIED, READY, SCHEMA_IN_SYNC, SYNCED,
 };
 use carrick_bind_api::core::{ApiName, BoundApi, ExportedApi};
 
 use super::crd::CrdPlan;
 
+/// How many objects a condition names.
+const MOST_NAMED: usize = 3;
+
 /// What was found about one API that a binding lists.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ApiFacts {
     /// Its name.
     pub name: String,
@@ -21,6 +24,8 @@ pub struct ApiFacts {
     pub cluster_scoped: bool,
     /// How many of its objects are not synced because of others on the provider.
     pub conflicts: usize,
+    /// Objects of it that something else writes or deletes as soon as they are synced, in words.
+    pub contested: Vec<String>,
 }
 
 /// Whether a binding may use an API that the provider offers.
@@ -39,7 +44,12 @@ pub fn names(apis: &[ApiName]) -> Vec<&str> {
 /// The conditions of a binding whose Connection works.
 pub fn findings(apis: &[ApiFacts]) -> Vec<Finding> {
     let mut all = vec![ready(apis)];
-    if all[0].holds {
+    let contested: Vec<&str> = apis.iter().flat_map(|api| &api.contested).map(String::as_str).collect();
+    if !contested.is_empty() {
+        let some = contested[..contested.len().min(MOST_NAMED)].join("; ");
+        let words = format!("{} object(s) contested: {some}", contested.len());
+        all.push(Finding::no(SYNCED, CONTESTED, words));
+    } else if all[0].holds {
         all.push(Finding::yes(SYNCED, AS_EXPECTED, "all APIs installed"));
     }
     let behind: Vec<&str> = apis.iter().filter(|api| is_behind(api)).map(|api| api.name.as_str()).collect();
@@ -121,7 +131,7 @@ mod tests {
             in_sync: true,
             problem: None,
         };
-        ApiFacts { name: name.to_owned(), crd: Some(crd), refused: None, cluster_scoped: false, conflicts: 0 }
+        ApiFacts { name: name.to_owned(), crd: Some(crd), ..ApiFacts::default() }
     }
 
     #[test]
@@ -142,6 +152,17 @@ mod tests {
         let problem = Finding::no(READY, "ForeignCRD", "not ours");
         foreign.crd.as_mut().unwrap().problem = Some(problem);
         assert_eq!(ready(&[foreign]), (false, "ForeignCRD"));
+    }
+
+    #[test]
+    fn what_something_undoes_is_named_and_the_others_are_ready() {
+        let contested = (1..=5).map(|number| format!("a.x team/{number}: is undone")).collect();
+        let all = findings(&[ApiFacts { contested, ..installed("a.x") }]);
+        assert!(all[0].holds);
+        let synced = all.iter().find(|finding| finding.type_ == SYNCED).unwrap();
+        assert!(!synced.holds && synced.reason == CONTESTED);
+        let words = "5 object(s) contested: a.x team/1: is undone; a.x team/2: is undone; a.x team/3: is undone";
+        assert_eq!(synced.message, words);
     }
 
     #[test]

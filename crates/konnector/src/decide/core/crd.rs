@@ -8,6 +8,8 @@ use carrick_bind_api::core::schema::{self, CrdOwner, PullError, Pulled};
 use carrick_bind_api::core::{PullPolicy, SchemaPolicy, UpdatePolicy};
 use serde_json::{Value, json};
 
+use super::rivals::Claimant;
+
 /// A write of a CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CrdWrite {
@@ -84,6 +86,20 @@ pub fn decide(offered: &Value, there: Option<&Value>, connection: &str, policy: 
     }
 }
 
+/// The plan for a CRD of somebody else that another binding uses for its Connection.
+pub fn taken(name: &str, by: &Claimant) -> CrdPlan {
+    let Claimant { key, connection, .. } = by;
+    let message = format!(
+        "CustomResourceDefinition {name} was installed by somebody else and is used by {key} of Connection {connection}; unbind it there first"
+    );
+    CrdPlan::refused(API_MANAGED_BY_OTHER, message)
+}
+
+/// Whether nothing on a CRD says for whom it was installed.
+pub fn is_nobodys(there: &Value) -> bool {
+    schema::owner(there) == CrdOwner::Other
+}
+
 fn ours(there: &Value, pulled: Pulled, known: &str, policy: &SchemaPolicy) -> CrdPlan {
     let as_it_is =
         |in_sync| CrdPlan { write: None, usable: Some(there.clone()), hash: known.to_owned(), in_sync, problem: None };
@@ -101,6 +117,28 @@ fn ours(there: &Value, pulled: Pulled, known: &str, policy: &SchemaPolicy) -> Cr
     }
     let (write, usable) = (Some(CrdWrite::Replace(new.clone())), Some(new));
     CrdPlan { write, usable, hash: pulled.hash, in_sync: true, problem: None }
+}
+
+/// The CRD by which a Connection reads objects at the end of a binding, given the provider's, if it is still there. With one that was installed for
+/// another Connection, or by kube-bind 0.8, the objects are theirs: the marks of copies do not say by which Connection they were made.
+pub fn draining(there: &Value, offered: Option<&Value>, connection: &str) -> Option<Value> {
+    match schema::owner(there) {
+        CrdOwner::Connection { name, .. } => (name == connection).then(|| there.clone()),
+        CrdOwner::Contract(_) => None,
+        CrdOwner::Other => {
+            let pulled = schema::pull(offered?, connection).ok()?.crd;
+            schema::serves(there, &pulled).then_some(pulled)
+        }
+    }
+}
+
+/// Whether objects of a CRD that is here may be held for a Connection: nobody else has installed it for copies of their own.
+pub fn may_hold(there: &Value, connection: &str) -> bool {
+    match schema::owner(there) {
+        CrdOwner::Connection { name, .. } => name == connection,
+        CrdOwner::Contract(_) => false,
+        CrdOwner::Other => true,
+    }
 }
 
 /// Whether a CRD was installed for a Connection, so that it goes with its last binding.
@@ -176,6 +214,21 @@ mod tests {
             assert!(!is_ours(&there, "west"));
         }
         assert!(is_ours(&pulled(&offered(), "west"), "west"));
+    }
+
+    #[test]
+    fn what_ends_reads_objects_by_its_own_crd_or_by_one_that_belongs_to_no_contract() {
+        let (ours, theirs) = (pulled(&changed(), "west"), pulled(&offered(), "east"));
+        assert_eq!(draining(&ours, None, "west"), Some(ours.clone()), "even if the provider offers it no more");
+        assert_eq!(draining(&theirs, Some(&offered()), "west"), None);
+        assert_eq!(draining(&offered(), Some(&offered()), "west"), Some(pulled(&offered(), "west")));
+        assert_eq!(draining(&changed(), Some(&offered()), "west"), None, "it does not serve the same");
+        let mut contract = offered();
+        contract["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "name": "old"}]);
+        assert_eq!(draining(&contract, Some(&offered()), "west"), None);
+        let held = [&ours, &theirs, &offered(), &contract].map(|there| may_hold(there, "west"));
+        assert_eq!(held, [true, false, true, false]);
     }
 
     #[test]

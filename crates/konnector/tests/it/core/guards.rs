@@ -188,11 +188,19 @@ async fn an_api_that_another_contract_has_installed_is_left_to_it() {
     let binding = world.consumer.until(&cluster_bindings(), None, "gadgets", managed).await;
     assert!(message(&binding, "Ready").contains("APIServiceBinding old"), "{binding}");
     assert!(!has(&binding, "Synced", "True", "AsExpected"));
-    // Both go without taking anything along.
+    // Both go without taking anything along, not even for a moment.
+    world.order("kept", 1).await;
+    let is_held = |it: &Value| it["metadata"]["finalizers"] == json!(["core.kbind.io/syncer"]);
+    world.source_is("kept", is_held).await;
+    let copy = world.provider.get(&widgets(), Some(TEAM), "kept").await;
+    let sent = world.record();
     for name in ["east", "gadgets"] {
         world.consumer.delete(&cluster_bindings(), None, name).await;
         world.consumer.until_gone(&cluster_bindings(), None, name).await;
     }
+    assert_eq!(world.provider.get(&widgets(), Some(TEAM), "kept").await, copy);
+    assert!(is_held(&world.consumer.get(&widgets(), Some(TEAM), "kept").await.unwrap()));
+    assert_eq!(super::world::writes_to(&sent, "/widgets/"), Vec::<String>::new());
     for name in [WIDGETS, "gadgets.example.io"] {
         assert!(world.consumer.get(&crd_kind(), None, name).await.is_some(), "{name}");
     }

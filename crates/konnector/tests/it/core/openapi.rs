@@ -1,10 +1,13 @@
 //! A provider without labelled CRDs: what its discovery shows is the offer.
 
-use carrick_plane::faults::{Effect, Match, Rule};
+use std::time::Duration;
+
+use carrick_bind_api::core::lease::RENEWAL_SECONDS;
+use carrick_plane::faults::{Effect, Match, Recording, Rule};
 use serde_json::{Value, json};
 
 use super::world::{TEAM, WIDGETS, World, cluster_bindings, connections, crd, has, widget_crd, widgets};
-use crate::clusters::{BINDER, crd_kind};
+use crate::clusters::{BINDER, KONNECTOR, crd_kind};
 
 fn unlabelled(mut crd: Value) -> Value {
     crd["metadata"]["labels"] = json!({});
@@ -60,7 +63,7 @@ async fn a_group_that_does_not_answer_takes_nothing_along() {
     let binding = world.is_ready(&cluster_bindings(), "west").await;
     assert_eq!(binding["spec"]["apis"], json!([{"name": "planets.space.io"}, {"name": WIDGETS}]));
     world.probe("a").await;
-    // A new session reads everything anew, and one group fails.
+    // A new session reads everything again, and one group fails.
     let faults = world.provider.plane().faults();
     faults.add(Rule::new(Match::any().user(BINDER).path("/apis/space.io"), Effect::refuse(503)));
     world.stop_konnector().await;
@@ -73,4 +76,40 @@ async fn a_group_that_does_not_answer_takes_nothing_along() {
     assert!(binding["metadata"]["annotations"].get("core.kbind.io/gone-since").is_none(), "{binding}");
     assert!(world.consumer.get(&crd_kind(), None, "planets.space.io").await.is_some());
     assert!(has(&connection, "Ready", "True", "AsExpected"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_rest_the_index_of_documents_is_read_once_per_interval_and_nothing_else() {
+    let mut world = World::without_konnector().await;
+    world.install().await;
+    world.offer(&unlabelled(widget_crd())).await;
+    world.start_konnector();
+    world.store("west", BINDER).await;
+    world.connect("west", json!({"schema": {"source": "OpenAPI"}})).await;
+    world.bind("west", "west", json!({})).await;
+    world.is_ready(&cluster_bindings(), "west").await;
+    world.order("a", 3).await;
+    world.source_is("a", |it| it["metadata"]["finalizers"].is_array()).await;
+    let recordings = world.record();
+    // Watches and the Lease left out.
+    let sent = || -> Vec<String> {
+        let all = recordings.iter().flat_map(Recording::records);
+        let ours = all.filter(|it| [KONNECTOR, BINDER].contains(&it.ask.user.as_str()));
+        let other = ours.filter(|it| it.ask.verb != "watch" && !it.ask.path.contains("/leases"));
+        other.map(|it| format!("{} {}", it.ask.verb, it.ask.path)).collect()
+    };
+    let next = async |count: usize| {
+        let interval = Duration::from_secs(RENEWAL_SECONDS);
+        let waiting = async {
+            while sent().len() < count {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(interval * 2, waiting).await.expect("the index is read");
+        tokio::time::Instant::now()
+    };
+    let first = next(1).await;
+    let second = next(2).await;
+    assert_eq!(sent(), ["get /openapi/v3"; 2]);
+    assert!(second - first > Duration::from_secs(RENEWAL_SECONDS - 2), "{:?}", second - first);
 }

@@ -74,6 +74,13 @@ pub fn is_established(crd: &Value) -> bool {
     conditions.any(|it| it["type"] == "Established" && it["status"] == "True")
 }
 
+/// What konnectors have written to paths with this part.
+pub fn writes_to(recordings: &[Recording; 2], part: &str) -> Vec<String> {
+    let writes = recordings.iter().flat_map(Recording::writes);
+    let own = writes.filter(|it| [KONNECTOR, BINDER].contains(&it.ask.user.as_str()) && it.ask.path.contains(part));
+    own.map(|it| format!("{} {}", it.ask.verb, it.ask.path)).collect()
+}
+
 /// A cluster in which these users may do everything.
 pub async fn cluster(users: &[&str]) -> Cluster {
     let cluster = Cluster::start(users).await;

@@ -1,7 +1,11 @@
 //! What is lost out of sight is not lost.
 
 use carrick_bind_api::v1alpha2::InformerScope;
+use carrick_client::DeleteOptions;
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_konnector::agent::objects::BindingReport;
 use carrick_plane::faults::{Effect, Match, Rule};
+use futures::StreamExt;
 use serde_json::json;
 
 use super::world::{KONNECTOR, Shape, World, requests, until, writes};
@@ -77,4 +81,31 @@ async fn writes_that_fail_are_tried_again_and_told_meanwhile() {
     world.provider.faults().clear();
     world.until_copied("db", &json!({"size": 1})).await;
     world.until_told("nothing fails", |told| told.failing.is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_something_deletes_at_once_is_made_ever_more_rarely_until_that_stops() {
+    let world = World::new(Shape::namespaced(InformerScope::Cluster)).await;
+    let (client, kind, (_, namespace, _)) = (world.there.clone(), world.widgets()[1].clone(), world.places("db"));
+    let deleting = tokio::spawn(async move {
+        let options = WatchOptions { namespace: namespace.map(str::to_owned), ..WatchOptions::default() };
+        let mut events = std::pin::pin!(watch(client.clone(), kind.clone(), options));
+        while let Some(event) = events.next().await {
+            if let Event::Listed(object) | Event::Applied(object) = event {
+                let _ = client.delete(&kind, namespace, &object.name, &DeleteOptions::default()).await;
+            }
+        }
+    });
+    let sent = world.provider.faults().record();
+    let created =
+        || sent.count(|it| it.ask.user == KONNECTOR && it.ask.verb == "create" && it.ask.path.contains("/widgets"));
+    world.order("db", &json!({"size": 1})).await;
+    let contested = |told: &BindingReport| told.failing.iter().any(|it| it.contains("is contested: "));
+    world.until_told("it is contested", contested).await;
+    // For as long as the next pause is.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    assert!((5..=8).contains(&created()), "{} creations", created());
+    deleting.abort();
+    world.until_told("nothing fails", |told| told.failing.is_empty()).await;
+    world.until_copied("db", &json!({"size": 1})).await;
 }

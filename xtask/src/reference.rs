@@ -175,7 +175,7 @@ fn metrics() -> String {
     for (name, kind, labels, help) in carrick_syncagent::agent::metrics::names() {
         page += &["| ", &code(name), " | ", kind, " | ", &labels, " | ", &sentence(help), " |\n"].concat();
     }
-    page
+    page + &bind::metrics()
 }
 
 /// An introduction and a table for each group, in the order in which the groups begin.

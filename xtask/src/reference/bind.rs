@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command, CommandFactory};
 
-use super::markdown::{code, flag};
+use super::markdown::{code, flag, sentence};
 
 const HEAD: &str = "\
 <!-- Made by `cargo xtask reference` from the tables in the code. Edit those. -->
@@ -10,6 +10,15 @@ const HEAD: &str = "\
 # Flags of the programs for kube-bind
 
 `--flag value` and `--flag=value` both work. Durations are Go's: `15s`, `5m`, `1h`. [How they work together](../kube-bind/backend.md) is told elsewhere.
+";
+
+const KONNECTOR_METRICS: &str = "
+## konnector
+
+At `/metrics` of `--server-address` (`:8090` unless told otherwise). `kube-bind-backend` serves none.
+
+| metric | type | labels | what it tells |
+| --- | --- | --- | --- |
 ";
 
 /// One table for each program, and for each of its commands.
@@ -30,6 +39,23 @@ pub fn flags() -> String {
             page += &about(command);
             page += &table(command);
         }
+    }
+    page
+}
+
+/// The metrics of the konnector, read from what it serves: that is the only place where they stand.
+pub fn metrics() -> String {
+    let metrics = carrick_konnector::agent::metrics::Metrics::default();
+    // A counter without a count has no line, and therefore no labels.
+    metrics.wrote("", "", "", "");
+    let text = metrics.render();
+    let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
+    let mut page = KONNECTOR_METRICS.to_owned();
+    for (name, help) in text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' ')) {
+        let labels = after(&format!("{name}{{")).split_once('}').unwrap_or_default().0;
+        let labels = labels.split(',').filter_map(|label| Some(label.split_once('=')?.0)).collect::<Vec<_>>();
+        let kind = after(&format!("# TYPE {name} "));
+        page += &["| ", &code(name), " | ", kind, " | ", &labels.join(", "), " | ", &sentence(help), " |\n"].concat();
     }
     page
 }

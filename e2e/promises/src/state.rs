@@ -46,6 +46,15 @@ impl State {
         self.0.keys().any(|place| place.contains(part))
     }
 
+    /// Whether an agent has announced a write and not recorded yet that it was done.
+    pub fn is_announced(&self) -> bool {
+        let announces = |place: &str| {
+            let data = self.at(place)["data"].as_object();
+            data.is_some_and(|data| data.keys().any(|key| key.ends_with(".next")))
+        };
+        self.places().any(|place| place.contains("/obj-state-") && announces(place))
+    }
+
     /// All places.
     pub fn places(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

@@ -134,9 +134,9 @@ fn settings(number: u64) -> Value {
 }
 
 fn settings_arrived(state: &crate::state::State, number: u64) -> bool {
-    state.at("service configmaps team-a/one-settings")["data"]["number"]
-        .as_str()
-        .is_some_and(|text| text == number.to_string())
+    let there = state.at("service configmaps team-a/one-settings")["data"]["number"].as_str();
+    // On a busy machine a large object takes longer to be recorded than anybody waits for calm.
+    there.is_some_and(|text| text == number.to_string()) && !state.is_announced()
 }
 
 /// A long text that cannot be made much shorter.

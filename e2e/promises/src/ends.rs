@@ -1,18 +1,22 @@
 //! Ends: of many orders at once, for which the service cluster is asked for their own copies and never for all of them again and again; and of an order
 //! whose copy is made after it has ended.
 
+mod crowd;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, ensure};
 use carrick_client::{DeleteOptions, ListOptions};
 use carrick_e2e_stage::stage::place;
-use carrick_e2e_stage::world::ADMIN_AGENT;
+use carrick_e2e_stage::world::{ADMIN_AGENT, EmbeddedWorld};
 use carrick_plane::faults::{Effect, Match, Rule, Turn};
 use serde_json::json;
 
 use super::flows;
 use super::lab::Lab;
+
+pub use crowd::many_workspaces;
 
 const ORDERS: usize = 60;
 
@@ -24,7 +28,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn counted(lab: &Lab) -> Arc<Self> {
+    fn counted(world: &EmbeddedWorld) -> Arc<Self> {
         let asked = Arc::new(Self::default());
         let counts = asked.clone();
         // Nothing happens to what is counted.
@@ -39,7 +43,7 @@ impl Asked {
             }
             false
         });
-        lab.world.service_plane().faults().add(Rule::new(never, Effect::Cut));
+        world.service_plane().faults().add(Rule::new(never, Effect::Cut));
         asked
     }
 
@@ -51,7 +55,7 @@ impl Asked {
 /// Orders end while the agent runs, which has deleted their copies itself; then while it does not run, so that it does not know where they were.
 pub async fn ask_for_their_own_copies() -> anyhow::Result<String> {
     let mut lab = Lab::open(flows::short()).await?;
-    let asked = Asked::counted(&lab);
+    let asked = Asked::counted(&lab.world);
     place_all(&mut lab).await?;
     asked.take();
     cancel_all(&lab).await?;

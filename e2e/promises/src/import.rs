@@ -1,5 +1,7 @@
 //! An import is killed before and after every single request that could write, and is asked for again.
 
+pub mod policy;
+
 use std::sync::Arc;
 use std::time::Duration;
 

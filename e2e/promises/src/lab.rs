@@ -23,11 +23,27 @@ use super::switch::Switch;
 /// How long to wait for a state before giving up; retries after faults have growing pauses.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 /// For how long nothing may happen before a lab counts as being at rest.
-const CALM: Duration = Duration::from_millis(350);
+pub const CALM: Duration = Duration::from_millis(350);
 /// The same for a state that others are compared with, which must not be taken too early.
 pub const LONG_CALM: Duration = Duration::from_secs(1);
 /// How often agents here look at what no watch reports.
 pub const PERIOD: Duration = Duration::from_millis(150);
+
+/// Timing of agents that do often what no event asks for.
+pub fn quick() -> Timing {
+    Timing {
+        requeue: PERIOD,
+        grace: PERIOD,
+        resync: PERIOD,
+        absent_kind: PERIOD,
+        known_kind: PERIOD,
+        count: PERIOD,
+        token: PERIOD,
+        // The one write at rest has a trial of its own; all others would have to look away from it.
+        heartbeat: Duration::from_hours(1),
+        heartbeat_old: Duration::from_hours(2),
+    }
+}
 
 /// One world, one flow, one agent at a time.
 pub struct Lab {
@@ -107,18 +123,7 @@ impl Lab {
         let switch = Switch::install([world.kcp_plane(), world.service_plane()]);
         let eyes = Eyes::new(&world, &stage)?;
         let audit = Audit::begin(&world, &stage, &flow);
-        let timing = Timing {
-            requeue: PERIOD,
-            grace: PERIOD,
-            resync: PERIOD,
-            absent_kind: PERIOD,
-            known_kind: PERIOD,
-            count: PERIOD,
-            token: PERIOD,
-            // The one write at rest has a trial of its own; all others would have to look away from it.
-            heartbeat: Duration::from_hours(1),
-            heartbeat_old: Duration::from_hours(2),
-        };
+        let timing = quick();
         Ok(Self { world, stage, flow, switch, eyes, audit, timing, agent: None, logs: Vec::new() })
     }
 

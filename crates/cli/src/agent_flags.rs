@@ -3,6 +3,7 @@
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
+mod contexts;
 pub mod deployment;
 mod file;
 pub mod running;
@@ -29,12 +30,19 @@ pub struct AgentFlags {
     /// Kubeconfig of the service cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub kubeconfig: String,
+    /// Context of the kubeconfig of the service cluster, if not the current one
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = HEADING)]
+    pub context: String,
     /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub kcp_kubeconfig: String,
     /// Name of the APIExportEndpointSlice in kcp
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub apiexportendpointslice_ref: String,
+    /// Older alternative: name of an APIExport whose slice has the same name, as kcp makes it
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = HEADING,
+          conflicts_with = "apiexportendpointslice_ref")]
+    pub apiexport_ref: String,
     /// Namespace of the agent
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub namespace: String,
@@ -69,8 +77,10 @@ pub struct Identified {
     pub deployment: Option<String>,
     /// Where its kubeconfig for kcp was read from, if that is no file that was given.
     pub login: FixLogin,
-    /// The kubeconfig that was read from a Secret, as long as it is needed.
-    _kubeconfig: Option<Temporary>,
+    /// The kubeconfig of the service cluster and its context, as they were given.
+    pub given: (String, String),
+    /// The kubeconfig that was read from a Secret, and that with another current context, as long as they are needed.
+    _kubeconfigs: [Option<Temporary>; 2],
 }
 
 impl Identified {
@@ -102,8 +112,10 @@ impl AgentFlags {
     pub async fn identify(&self) -> anyhow::Result<Identified> {
         let mut flags = Vec::new();
         let (mut kubeconfig, mut login) = (None, self.login.clone());
+        let local = self.local()?;
+        let file = local.as_ref().map_or(self.kubeconfig.clone(), |file| file.path().display().to_string());
         if let Some(name) = &self.from_deployment {
-            let found = deployment::read(&self.kubeconfig, name, self.kcp_kubeconfig.is_empty()).await?;
+            let found = deployment::read(&file, name, self.kcp_kubeconfig.is_empty()).await?;
             flags = found.flags;
             if let Some((file, secret)) = found.kcp_kubeconfig {
                 (kubeconfig, login) = (Some(file), FixLogin::InSecret(secret));
@@ -112,18 +124,23 @@ impl AgentFlags {
         if let Some(path) = &self.config {
             flags.extend(file::read(path)?);
         }
-        let given = self.given().filter(|flag| !flag.starts_with("--from-deployment="));
+        let ours = ["--from-deployment=", "--context="];
+        let given = self.given().filter(|flag| !ours.iter().any(|ours| flag.starts_with(ours)));
         let mut options = parse(flags.into_iter().chain(given))?;
         if self.from_deployment.is_some() {
             // The Deployment's own access to its cluster works from inside only.
-            options.kubeconfig.clone_from(&self.kubeconfig);
+            options.kubeconfig.clone_from(&file);
             options.kubeconfig_host_override.clear();
             options.kubeconfig_ca_file_override.clear();
+        }
+        let mut given = (options.kubeconfig.clone(), self.context.clone());
+        if local.is_some() {
+            (given.0, options.kubeconfig) = (self.kubeconfig.clone(), file);
         }
         let is_named = !options.agent_name.is_empty() || self.from_deployment.is_some();
         let options = options.complete().map_err(|problems| anyhow::anyhow!("{problems}{}", self.hint()))?;
         let deployment = self.from_deployment.clone();
-        Ok(Identified { options, is_named, deployment, login, _kubeconfig: kubeconfig })
+        Ok(Identified { options, is_named, deployment, login, given, _kubeconfigs: [kubeconfig, local] })
     }
 
     /// The same where nothing of the agent's own is read or written, so that its namespace does not matter.
@@ -135,10 +152,23 @@ impl AgentFlags {
         flags.identify().await
     }
 
+    /// The kubeconfig of the service cluster, if another context than its current one is meant.
+    fn local(&self) -> anyhow::Result<Option<Temporary>> {
+        if self.context.is_empty() {
+            return Ok(None);
+        }
+        contexts::with_current(&self.kubeconfig, &self.context).map(Some)
+    }
+
     /// Whether nothing says which agent is meant.
     fn names_none(&self) -> bool {
-        let texts = [&self.kcp_kubeconfig, &self.apiexportendpointslice_ref, &self.agent_name, &self.namespace];
+        let texts = [&self.kcp_kubeconfig, self.slice(), &self.agent_name, &self.namespace];
         self.from_deployment.is_none() && self.config.is_none() && texts.iter().all(|text| text.is_empty())
+    }
+
+    /// The slice that is named, or the export whose slice has its name; may be empty.
+    fn slice(&self) -> &String {
+        if self.apiexportendpointslice_ref.is_empty() { &self.apiexport_ref } else { &self.apiexportendpointslice_ref }
     }
 
     /// What was given on the command line.
@@ -146,8 +176,10 @@ impl AgentFlags {
         let from_deployment = self.from_deployment.iter().map(|value| ("--from-deployment", value));
         let flags = [
             ("--kubeconfig", &self.kubeconfig),
+            ("--context", &self.context),
             ("--kcp-kubeconfig", &self.kcp_kubeconfig),
             ("--apiexportendpointslice-ref", &self.apiexportendpointslice_ref),
+            ("--apiexport-ref", &self.apiexport_ref),
             ("--namespace", &self.namespace),
             ("--agent-name", &self.agent_name),
             ("--published-resource-selector", &self.published_resource_selector),
@@ -172,11 +204,35 @@ impl AgentFlags {
 }
 
 /// A value as a shell takes it.
-fn quoted(value: &str) -> String {
+pub(crate) fn quoted(value: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,@%+".contains(letter);
     if value.chars().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', "'\\''")) }
 }
 
 fn parse(flags: impl Iterator<Item = String>) -> anyhow::Result<Options> {
     Ok(Options::try_parse_from(std::iter::once("api-syncagent".to_owned()).chain(flags))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        agent: AgentFlags,
+    }
+
+    #[tokio::test]
+    async fn an_export_names_the_agent_as_the_agents_own_flag_does() {
+        let flags = ["carrick", "--kcp-kubeconfig=k", "--namespace=n", "--apiexport-ref=example.com"];
+        let line = Line::try_parse_from(flags).unwrap();
+        assert!(!line.agent.names_none());
+        let found = line.agent.identify().await.unwrap();
+        assert_eq!((found.slice(), found.options.agent_name.as_str()), ("example.com", "example.com-syncagent"));
+        let both = flags.into_iter().chain(["--apiexportendpointslice-ref=example.com"]);
+        assert!(Line::try_parse_from(both).is_err());
+    }
 }

@@ -26,7 +26,7 @@ use reader::ReaderFlags;
 
 const PAGE: &str = include_str!("dashboard/page.html");
 
-/// Serve one page for several agents: all exports of a service cluster, or of many.
+/// Serve one page for several agents, also of many service clusters.
 ///
 /// Each URL is that of an agent that was started with --dashboard-address. They are asked only while somebody looks, and it is read-only.
 #[derive(Debug, clap::Args)]

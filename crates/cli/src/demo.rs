@@ -27,7 +27,7 @@ use crate::logs::{self, Quiet};
 use crate::ui::{Failed, Ui};
 use stage::Stage;
 
-/// See one service delivered to two consumers, from order to clean-up, in a few seconds.
+/// See one service delivered to two consumers, in a few seconds.
 ///
 /// Starts an embedded kcp and an embedded Kubernetes API server, an operator that serves HttpBins, and the sync agent;
 /// then orders, uses, changes and deletes as a consumer would. Each line is printed only after it has been observed.

@@ -35,7 +35,7 @@ use session::Session;
 use sources::{Side, Sources, WatchedPath};
 use stage::Stage;
 
-/// Develop an API: publish, order and sync it, again whenever its files change.
+/// Develop an API: publish, order, sync it whenever its files change.
 ///
 /// Starts a kcp and a service cluster in this process, and an agent between them; applies your files; binds a consumer to what you offer
 /// and accepts all claims; shows what is synced. Files are watched: edit one and it is applied again, delete one and its

@@ -30,7 +30,7 @@ pub struct ApproveArgs {
     yes: bool,
 }
 
-/// Export the schema that was exported before, after showing what that changes.
+/// Export the earlier schema again, after showing what that changes.
 ///
 /// The schema that follows from the CRD of today is held back until somebody approves it. If the PublishedResource exports every schema, its
 /// schemaUpdates becomes Manual.

@@ -13,7 +13,7 @@ use crate::agent_flags::AgentFlags;
 use crate::logs;
 use crate::ui::{Output, confirmed, print, print_error, print_json, telling};
 
-/// Hand objects that exist on the service cluster over to a consumer, as orders, without changing them.
+/// Hand existing objects over to a consumer, as orders, unchanged.
 ///
 /// Shows what would become of each object first, and asks. An object is linked, then its order is created in the consumer's workspace; the
 /// running agent takes it as the copy of that order and writes nothing to it. What its order would change is refused, with the fields.

@@ -12,6 +12,7 @@
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
+pub(crate) mod chart;
 pub(crate) mod files;
 pub(crate) mod flags;
 pub(crate) mod implements;
@@ -36,7 +37,7 @@ use crate::ui::Ui;
 use flags::OfferFlags;
 use offer::{Choices, Offer, one_export};
 
-/// Write all manifests that are needed to offer a kind in kcp, commented and ready to apply.
+/// Write all manifests that offer a kind in kcp, with comments.
 ///
 /// Reads a CRD and writes a folder: the PublishedResource and the agent's rights for the service cluster, the APIExport and the agent's rights for the
 /// provider's workspace, an APIBinding and a first order for consumers, and what Platform Mesh's portal shows. Nothing is applied.
@@ -123,13 +124,17 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     for line in steps::kubeconfigs(first, args.offer.kubeconfig.as_deref()) {
         ui.command(&line);
     }
-    ui.heading("and apply them, in a clone of carrick's repository, which has the chart");
-    for line in steps::commands(&offers) {
+    ui.heading("and apply them");
+    let chart = args.offer.chart();
+    for line in steps::commands(&offers, &chart.reference) {
         ui.command(&line);
     }
+    if let Some(text) = chart.way_out("carrick provider up …") {
+        ui.line(text);
+    }
     ui.line(
-        "The repository also has a Dockerfile for the agent's image: push one to your registry, and name it with --set \
-         image.repository=…,image.tag=…. Without Helm and a clone: carrick provider up --image … --print-manifests.",
+        "The repository has a Dockerfile for the agent's image: push one to your registry, and name it with --set \
+         image.repository=…,image.tag=….",
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -61,7 +61,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use console::style;
 
-/// Carrick joins a kcp control plane, where consumers order services, to the clusters where providers run them.
+/// Carrick joins kcp, where consumers order services, to clusters that run them.
 #[derive(Debug, Parser)]
 #[command(name = "carrick", version = carrick_syncagent::VERSION, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -74,7 +74,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick demo                      one service delivered, from order to clean-up
+  carrick demo                      one service, from order to clean-up
   carrick dev --crd buckets.yaml    your API, again at every change of the file
   carrick init --crd buckets.yaml   files that offer a kind in kcp
   carrick provider up --help        the same, created on both sides and checked
@@ -82,8 +82,8 @@ Examples:
   carrick explain                   what the agent does with each order, and why
   carrick diff old.yaml new.yaml    what a changed CRD does to those who use it
 
-The agent itself is api-syncagent. carrick sets it up, looks after it, and brings
-an embedded kcp and Kubernetes for laptops and tests.";
+The agent itself is api-syncagent. carrick sets it up, looks after it, and
+brings an embedded kcp and Kubernetes for laptops and tests.";
 
 /// The commands by what people want to do.
 const TASKS: [(&str, &[&str]); 5] = [
@@ -245,6 +245,8 @@ mod tests {
         assert_eq!(listed, all);
         let help = command().render_help().to_string();
         assert!(help.contains("Look after an agent") && help.contains("  doctor      Find what"), "{help}");
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{wide:#?}");
     }
 
     #[test]

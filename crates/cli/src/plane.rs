@@ -37,7 +37,7 @@ use addresses::Addresses;
 const PROVIDER: &str = "provider";
 const SET_UP: Duration = Duration::from_secs(20);
 
-/// Serve an embedded kcp and a plain Kubernetes API server, for development and tests.
+/// Serve an embedded kcp and Kubernetes, for development and tests.
 ///
 /// Data, certificates and tokens are kept in the data folder: started again with the same folder, it continues where it left off.
 #[derive(Debug, clap::Args)]

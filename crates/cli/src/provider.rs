@@ -438,12 +438,16 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
     unlabelled(ui, setup).await;
     ui.heading("Install the agent, or upgrade it");
     let (overrides, image) = (&args.apiexport_hostport_override, args.image.as_deref());
-    ui.command(&plan.helm(args.offer.kubeconfig.as_deref(), args.values.as_deref(), overrides, image));
+    let chart = args.offer.chart();
+    let (kubeconfig, values) = (args.offer.kubeconfig.as_deref(), args.values.as_deref());
+    ui.command(&plan.helm(kubeconfig, values, overrides, image, &chart.reference));
+    if let Some(text) = chart.way_out("the same command with") {
+        ui.line(text);
+    }
     if image.is_none() {
         ui.line(
-            "The chart lies in the repository of carrick, and so does a Dockerfile for the agent's image: push one to your \
-             registry, and name it with --image. With --image and --print-manifests this command prints a Deployment for \
-             kubectl apply, without Helm.",
+            "A Dockerfile for the agent's image lies in the repository of carrick: push one to your registry, and name it with \
+             --image. With --image and --print-manifests this command prints a Deployment for kubectl apply, without Helm.",
         );
     }
     ui.heading(

@@ -12,7 +12,7 @@ use crate::agent_flags::AgentFlags;
 use crate::logs;
 use crate::ui::{Output, confirmed, print, print_error, print_json, telling};
 
-/// Show and free what is held after kcp or the service cluster was restored from a backup.
+/// Show and free what is held since a server was restored.
 ///
 /// Orders that are older than what was carried out, or that had been deleted, are held: their copies stay as they are, and none is made.
 #[derive(Debug, clap::Args)]

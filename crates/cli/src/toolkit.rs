@@ -25,7 +25,7 @@ use clap::Subcommand;
 
 use complaint::Complaint;
 
-/// Try templates, CEL expressions and paths on data before publishing them.
+/// Try templates, CEL expressions and paths before publishing them.
 ///
 /// They answer exactly as the agent does, on data from a YAML or JSON file or from standard input.
 #[derive(Debug, clap::Args)]

@@ -31,9 +31,11 @@ use crate::kinds::resource;
 use crate::logs;
 use crate::ui::{Output, colours, print, print_json, telling};
 
-/// Show the way of one order: its copy, what the operator made of it, its status and its related objects.
+/// Show the way of one order: its copy, what was made of it, status.
 ///
-/// Reads both clusters and writes nothing. What is made of the copy is found by owner references, in the copy's namespace.
+/// Related objects, times, waits and refusals are part of it.
+/// Reads both clusters and writes nothing. What is made of the copy is found by owner references, in the copy's namespace; everywhere if
+/// the copy has none.
 /// Exit code 1: there is no such order, or something is wrong with it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

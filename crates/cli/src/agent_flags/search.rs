@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  no flag        ─▶ Deployments on the service cluster, demo --keep, dev and plane on this machine ─▶ one, or somebody chooses
+//!                    none: Deployments in the other contexts of the kubeconfig
 //!  kcp's kubeconfig only ─▶ slice: those in its workspace
 //!                           namespace: Leases of agents, Deployments, states, kcp-system
 //! ```
@@ -17,7 +18,7 @@ use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_syncagent::api::OBJECT_STATE;
 use carrick_syncagent::options::default_agent_name;
 
-use super::{AgentFlags, deployment, running};
+use super::{AgentFlags, contexts, deployment, running};
 use crate::ui::print_error;
 
 /// Where an agent serves its dashboard if --dashboard-address names no other port.
@@ -29,7 +30,9 @@ const USUAL: &str = "kcp-system";
 
 /// The one agent on the service cluster or on this machine, or the one that somebody chooses.
 pub async fn agent(given: &AgentFlags) -> anyhow::Result<AgentFlags> {
-    let (found, problem) = match tokio::time::timeout(PATIENCE, deployment::all(&given.kubeconfig)).await {
+    let local = given.local()?;
+    let file = local.as_ref().map_or(given.kubeconfig.clone(), |file| file.path().display().to_string());
+    let (found, problem) = match tokio::time::timeout(PATIENCE, deployment::all(&file)).await {
         Ok(Ok(found)) => (found, None),
         Ok(Err(error)) => (Vec::new(), Some(error)),
         Err(_) => {
@@ -47,6 +50,9 @@ pub async fn agent(given: &AgentFlags) -> anyhow::Result<AgentFlags> {
         (shown, AgentFlags { login: given.login.clone(), ..it.flags() })
     });
     let mut all: Vec<(String, AgentFlags)> = deployed.chain(running).collect();
+    if all.is_empty() && given.context.is_empty() {
+        all = elsewhere(given).await;
+    }
     match (all.len(), problem) {
         (0, Some(error)) => Err(error.context(
             "no flag says which agent is meant, such as --kcp-kubeconfig and --apiexportendpointslice-ref, and none can be \
@@ -59,10 +65,30 @@ pub async fn agent(given: &AgentFlags) -> anyhow::Result<AgentFlags> {
         (1, _) => Ok(all.remove(0).1),
         _ => {
             let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-            let at = choose("agents", "--from-deployment <namespace>/<name> or --kubeconfig <file>", &names)?;
+            let at = choose("agents", "--from-deployment <namespace>/<name>, --context or --kubeconfig", &names)?;
             Ok(all.swap_remove(at).1)
         }
     }
+}
+
+/// The agents in the other contexts of the kubeconfig.
+async fn elsewhere(given: &AgentFlags) -> Vec<(String, AgentFlags)> {
+    let contexts = contexts::others(&given.kubeconfig);
+    let asked = contexts.into_iter().map(async |context| {
+        let found = match contexts::with_current(&given.kubeconfig, &context) {
+            Ok(file) => {
+                let file = file.path().display().to_string();
+                tokio::time::timeout(PATIENCE, deployment::all(&file)).await.ok().and_then(Result::ok)
+            }
+            Err(_) => None,
+        };
+        let agents = found.unwrap_or_default().into_iter().map(move |agent| {
+            let shown = format!("context {context}: Deployment {}, for {}", agent.name, agent.slice);
+            (shown, AgentFlags { from_deployment: Some(agent.name), context: context.clone(), ..given.clone() })
+        });
+        agents.collect::<Vec<_>>()
+    });
+    futures::future::join_all(asked).await.into_iter().flatten().collect()
 }
 
 /// The address of the one dashboard on this machine, or of the one that somebody chooses; the usual one if nothing is known to run here.
@@ -117,7 +143,7 @@ pub async fn completed(mut flags: AgentFlags) -> anyhow::Result<AgentFlags> {
         return Ok(flags);
     }
     // A server that cannot be used is reported by whoever needs it, with the way out.
-    if flags.apiexportendpointslice_ref.is_empty()
+    if flags.slice().is_empty()
         && let Ok(server) = Server::from_kubeconfig(flags.kcp_kubeconfig.as_ref(), &Overrides::default())
         && let Some(names) = patiently(slices(&server.client())).await
     {
@@ -134,11 +160,13 @@ pub async fn completed(mut flags: AgentFlags) -> anyhow::Result<AgentFlags> {
             }
         };
     }
-    let file = Some(flags.kubeconfig.as_str()).filter(|file| !file.is_empty()).map(Path::new);
+    let local = flags.local()?;
+    let file = local.as_ref().map_or(flags.kubeconfig.clone(), |file| file.path().display().to_string());
+    let file = Some(file.as_str()).filter(|file| !file.is_empty()).map(Path::new);
     if flags.namespace.is_empty()
-        && !flags.apiexportendpointslice_ref.is_empty()
+        && !flags.slice().is_empty()
         && let Ok(server) = Server::infer(file, &Overrides::default())
-        && let Some(names) = patiently(namespaces(&server.client(), &flags)).await
+        && let Some(names) = patiently(namespaces(&server.client(), &flags, file)).await
     {
         flags.namespace = match names.iter().collect::<Vec<_>>().as_slice() {
             [] => String::new(),
@@ -164,8 +192,8 @@ async fn slices(kcp: &Client) -> Result<Vec<String>, Error> {
 }
 
 /// Where agents for a slice are, by what they have left there: the surest sign decides.
-async fn namespaces(cluster: &Client, flags: &AgentFlags) -> Result<BTreeSet<String>, Error> {
-    let slice = &flags.apiexportendpointslice_ref;
+async fn namespaces(cluster: &Client, flags: &AgentFlags, file: Option<&Path>) -> Result<BTreeSet<String>, Error> {
+    let slice = flags.slice();
     let agent = if flags.agent_name.is_empty() { default_agent_name(slice) } else { flags.agent_name.clone() };
     let leases = Resource::namespaced("coordination.k8s.io", "v1", "Lease", "leases");
     let lease = format!("syncagent.{agent}");
@@ -174,7 +202,8 @@ async fn namespaces(cluster: &Client, flags: &AgentFlags) -> Result<BTreeSet<Str
     if !leased.is_empty() {
         return Ok(leased);
     }
-    let deployed = deployment::all(&flags.kubeconfig).await.unwrap_or_default();
+    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
+    let deployed = deployment::all(&file).await.unwrap_or_default();
     let deployed = deployed.iter().filter(|agent| agent.slice == *slice);
     let deployed: BTreeSet<String> =
         deployed.filter_map(|agent| Some(agent.name.split_once('/')?.0.to_owned())).collect();
@@ -210,4 +239,45 @@ fn choose(what: &str, flag: &str, names: &[&str]) -> anyhow::Result<usize> {
     std::io::stdin().read_line(&mut answer)?;
     let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     number.filter(|at| *at < names.len()).with_context(|| format!("{:?} is none of them", answer.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_client::Resource;
+    use serde_json::json;
+
+    use super::*;
+    use crate::kubeconfig::Temporary;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_agent_in_another_context_of_the_kubeconfig_is_found_and_the_context_is_named() {
+        let plane = crate::embedded::start(carrick_plane::Mode::Kube, &[]).await.unwrap();
+        let text = plane.kubeconfig("admin", None).unwrap();
+        let client = Server::from_kubeconfig_yaml(&text).unwrap().client();
+        let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
+        let args = ["--kcp-kubeconfig=/kcp/kubeconfig", "--apiexportendpointslice-ref=example.com"];
+        let labels = json!({ "app": "agent" });
+        let deployment = json!({ "metadata": { "name": "agent" }, "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "agent", "image": "i", "args": args }] } },
+        } });
+        client.create(&deployments, Some("default"), &deployment).await.unwrap();
+        // The current context leads to a server that is not there.
+        let mut config: serde_json::Value = carrick_json::yaml::value(&text).unwrap();
+        let there = config["current-context"].as_str().unwrap().to_owned();
+        let mut gone = config["clusters"][0].clone();
+        (gone["name"], gone["cluster"]["server"]) = (json!("gone"), json!("https://127.0.0.1:1"));
+        let user = config["users"][0]["name"].clone();
+        config["clusters"].as_array_mut().unwrap().push(gone);
+        config["contexts"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({ "name": "gone", "context": { "cluster": "gone", "user": user } }));
+        config["current-context"] = json!("gone");
+        let file = Temporary::new(config.to_string().as_bytes()).unwrap();
+        let given = AgentFlags { kubeconfig: file.path().display().to_string(), ..AgentFlags::default() };
+        let found = agent(&given).await.unwrap();
+        assert_eq!((found.context.as_str(), found.from_deployment.as_deref()), (there.as_str(), Some("default/agent")));
+        assert!(found.given().any(|flag| flag == format!("--context={there}")));
+    }
 }

@@ -6,7 +6,11 @@ use std::time::Instant;
 use console::{Term, measure_text_width, style, truncate_str};
 
 use super::board::{self, BoardRow, Health, Turn};
+use crate::doctor::wrap;
 use crate::ui::Ui;
+
+/// Where the text of a line begins, behind its time and its mark.
+const INDENT: usize = 12;
 
 /// What a line is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +59,7 @@ impl Screen {
             Mark::News => style("·").cyan(),
         };
         let mark = mark.force_styling(self.ui.has_colours());
-        self.ui.line(format_args!("{time} {mark} {text}"));
+        self.ui.line(format_args!("{time} {mark} {}", hanging(text, self.width())));
         self.draw();
     }
 
@@ -109,6 +113,11 @@ impl Screen {
         }
     }
 
+    /// How many columns there are, if somebody looks at them.
+    pub fn width(&self) -> Option<usize> {
+        self.ui.is_live().then(|| usize::from(self.out.size().1))
+    }
+
     /// Removes the table, which is no longer needed.
     pub fn end(&mut self) {
         self.wipe();
@@ -133,6 +142,33 @@ impl Screen {
             self.drawn += 1;
         }
     }
+}
+
+/// A text behind a time and a mark: where the terminal is narrower, it goes on below its own beginning. Pure.
+fn hanging(text: &str, width: Option<usize>) -> String {
+    match width {
+        Some(width) if text.chars().count() + INDENT >= width => {
+            wrap::text(text, width.saturating_sub(INDENT + 1)).join(&format!("\n{:INDENT$}", ""))
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The addresses of what runs, each with the kubeconfig that leads there, below each other where the terminal is too narrow. Pure.
+pub fn addresses(rows: &[(&str, String, String)], width: Option<usize>) -> Vec<String> {
+    let widest = rows.iter().map(|(_, url, _)| url.chars().count()).max().unwrap_or_default();
+    let beside: Vec<String> = rows
+        .iter()
+        .map(|(what, url, kubeconfig)| format!("{what:<22}{url:<widest$}  {kubeconfig}").trim_end().to_owned())
+        .collect();
+    if width.is_none_or(|width| beside.iter().all(|line| line.chars().count() < width)) {
+        return beside;
+    }
+    let below = |text: &String| Some(format!("  {text}")).filter(|_| !text.is_empty());
+    let lines = rows.iter().flat_map(|(what, url, kubeconfig)| {
+        std::iter::once((*what).to_owned()).chain(below(url)).chain(below(kubeconfig))
+    });
+    lines.collect()
 }
 
 /// The table: published kinds, objects, and files that are wrong. Pure.
@@ -169,6 +205,46 @@ fn table(entries: &[BoardRow], problems: &BTreeSet<String>, colours: bool) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_go_on_below_their_beginning_at_80_and_120_columns() {
+        let text = "crd.yaml: the CRD buckets.example.com is not valid: spec.versions[0].schema is missing; ".repeat(2);
+        for width in [80, 120] {
+            let shown = format!("{:INDENT$}{}", "", hanging(text.trim(), Some(width)));
+            let lines: Vec<&str> = shown.lines().collect();
+            assert!(lines.len() > 1 && lines.iter().all(|line| line.starts_with(&" ".repeat(INDENT))), "{shown}");
+            assert!(lines.iter().all(|line| line.chars().count() < width), "{shown}");
+            assert!(lines[0].chars().count() > width - 25, "{shown}");
+        }
+        assert_eq!(hanging("short   as it is", Some(80)), "short   as it is");
+        assert_eq!(hanging(&text, None), text, "nobody looks at a file through a narrow terminal");
+    }
+
+    #[test]
+    fn addresses_are_below_each_other_where_they_do_not_fit_beside() {
+        let row = |what, url: &str, file: &str| (what, url.to_owned(), file.to_owned());
+        let rows = [
+            row(
+                "consumer's workspace",
+                "https://127.0.0.1:40123/clusters/root:consumer",
+                "/tmp/carrick-dev/consumer.kubeconfig",
+            ),
+            row("dashboard", "http://127.0.0.1:40125", ""),
+        ];
+        let wide = addresses(&rows, Some(120));
+        assert_eq!((wide.len(), &wide), (2, &addresses(&rows, None)));
+        assert!(wide.iter().all(|line| line.len() < 120), "{wide:?}");
+        assert_eq!(
+            addresses(&rows, Some(80)),
+            [
+                "consumer's workspace",
+                "  https://127.0.0.1:40123/clusters/root:consumer",
+                "  /tmp/carrick-dev/consumer.kubeconfig",
+                "dashboard",
+                "  http://127.0.0.1:40125",
+            ]
+        );
+    }
 
     #[test]
     fn a_table_has_a_row_for_everything_and_wrong_files_below() {

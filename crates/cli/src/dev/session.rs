@@ -12,11 +12,12 @@ use serde_json::Value;
 
 use super::board;
 use super::ledger::{Action, Ledger};
-use super::screen::{Mark, Screen};
+use super::screen::{Mark, Screen, addresses};
 use super::sources::{Side, Sources};
 use super::stage::{CONSUMER, Cluster, EXPORT, PROVIDER, Stage};
 use crate::agent_flags::running::{Note, Running};
 use crate::demo::fetch;
+use crate::doctor::wrap;
 use crate::init;
 use crate::ui::Ui;
 
@@ -150,6 +151,14 @@ impl Session {
         Ok(cluster.and_then(|cluster| cluster.metadata.cluster().map(str::to_owned)).unwrap_or_default())
     }
 
+    /// A command to type, on several lines where one has no room for it.
+    fn command(&self, text: &str) {
+        let width = self.screen.width().map_or(usize::MAX, |width| width.saturating_sub(3));
+        for line in wrap::command(text, width) {
+            self.ui.command(&line);
+        }
+    }
+
     /// Says where everything is and what to type.
     fn greet(&self, folder: &Path, service: Option<&Path>) {
         let file = |name: &str| folder.join(format!("{name}.kubeconfig")).display().to_string();
@@ -161,30 +170,29 @@ impl Session {
             ("provider's workspace", format!("{}/clusters/{}", self.stage.kcp.url(), PROVIDER.0), file("provider")),
             ("dashboard", dashboard.to_owned(), String::new()),
         ];
-        let width = table.iter().map(|(_, url, _)| url.len()).max().unwrap_or_default();
-        for (what, url, kubeconfig) in table {
-            self.ui.line(format!("{what:<22}{url:<width$}  {kubeconfig}").trim_end());
+        for line in addresses(&table, self.screen.width()) {
+            self.ui.line(line);
         }
         let offers: Vec<(String, String)> =
             self.ledger.objects("PublishedResource").filter_map(|pr| self.plurals(pr)).collect();
         self.ui.heading("As the consumer, in another terminal");
-        self.ui.command(&format!("export KUBECONFIG={}", file("consumer")));
+        self.command(&format!("export KUBECONFIG={}", file("consumer")));
         for pr in self.ledger.objects("PublishedResource").filter(|pr| pr["spec"]["projection"].is_null()) {
             if let Some(order) = self.crd(pr).and_then(|crd| init::first_order(crd).ok()) {
-                self.ui.command(&format!("echo '{order}' | kubectl apply -f -"));
+                self.command(&format!("echo '{order}' | kubectl apply -f -"));
             }
         }
         for (_, consumer) in &offers {
-            self.ui.command(&format!("kubectl explain {consumer} --recursive"));
-            self.ui.command(&format!("kubectl get {consumer} -A"));
+            self.command(&format!("kubectl explain {consumer} --recursive"));
+            self.command(&format!("kubectl get {consumer} -A"));
         }
-        self.ui.command("kubectl get events -A");
+        self.command("kubectl get events -A");
         self.ui.heading("As the provider");
         for (provider, _) in &offers {
-            self.ui.command(&format!("kubectl --kubeconfig {service} get {provider} -A --show-labels"));
+            self.command(&format!("kubectl --kubeconfig {service} get {provider} -A --show-labels"));
         }
-        self.ui.command(&format!("kubectl --kubeconfig {service} get publishedresources"));
-        self.ui.command(&format!("kubectl --kubeconfig {} get apiexports,apiresourceschemas", file("provider")));
+        self.command(&format!("kubectl --kubeconfig {service} get publishedresources"));
+        self.command(&format!("kubectl --kubeconfig {} get apiexports,apiresourceschemas", file("provider")));
         self.ui.line("\nRunning until Ctrl-C. Edit your files.\n");
     }
 

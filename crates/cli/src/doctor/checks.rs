@@ -3,6 +3,7 @@
 mod agents;
 mod consumers;
 mod export;
+mod imports;
 mod leftovers;
 mod naming;
 mod published;

@@ -118,6 +118,8 @@ pub struct Tool {
 pub struct AgentArguments {
     /// Kubeconfig of the service cluster; empty if it was found by default.
     pub kubeconfig: String,
+    /// Its context; empty if it is the current one.
+    pub context: String,
     /// Kubeconfig of kcp.
     pub kcp_kubeconfig: String,
     /// Name of the slice.
@@ -188,6 +190,8 @@ pub struct Access {
     pub origin: String,
     /// Its current context.
     pub context: String,
+    /// The cluster of that context, by its name in the kubeconfig.
+    pub cluster: String,
     /// URL of the server.
     pub url: String,
     /// Why the kubeconfig cannot be used.
@@ -370,10 +374,8 @@ impl Facts {
 
     /// kubectl for the service cluster.
     pub fn kubectl(&self) -> String {
-        match self.asked.kubeconfig.as_str() {
-            "" => "kubectl".to_owned(),
-            file => format!("kubectl --kubeconfig {file}"),
-        }
+        let of = |flag: &str, value: &str| if value.is_empty() { String::new() } else { format!(" --{flag} {value}") };
+        format!("kubectl{}{}", of("kubeconfig", &self.asked.kubeconfig), of("context", &self.asked.context))
     }
 
     /// The command of carrick for the same agent, with what must be run before it.
@@ -381,7 +383,7 @@ impl Facts {
         let asked = &self.asked;
         let flag =
             |name: &str, value: &str| if value.is_empty() { String::new() } else { format!(" --{name} {value}") };
-        let kubeconfig = flag("kubeconfig", &asked.kubeconfig);
+        let kubeconfig = flag("kubeconfig", &asked.kubeconfig) + &flag("context", &asked.context);
         if let Some(deployment) = &asked.deployment {
             return vec![format!("carrick {command}{kubeconfig} --from-deployment {deployment}")];
         }

@@ -31,7 +31,8 @@ const AT_ONCE: usize = 16;
 pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
     let options = &agent.options;
     let asked = AgentArguments {
-        kubeconfig: options.kubeconfig.clone(),
+        kubeconfig: agent.given.0.clone(),
+        context: agent.given.1.clone(),
         kcp_kubeconfig: options.kcp_kubeconfig.clone(),
         slice: agent.slice().to_owned(),
         namespace: options.namespace.clone(),
@@ -52,6 +53,9 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
     let (service, kcp_access) =
         tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
     (facts.service, facts.kcp) = (service, kcp_access);
+    if !facts.asked.context.is_empty() && !facts.asked.kubeconfig.is_empty() {
+        facts.service.origin.clone_from(&facts.asked.kubeconfig);
+    }
     match &facts.asked.login {
         FixLogin::Given => {}
         FixLogin::InSecret(secret) => facts.kcp.origin = format!("the kubeconfig in {}", secret.shown()),
@@ -114,7 +118,8 @@ impl TimedRequests {
 
     /// Where a kubeconfig leads, and whether the server there answers.
     async fn access(&self, file: &str, server: &Result<Server, ConnectError>) -> Access {
-        let mut access = Access { origin: file.to_owned(), context: context(file), ..Access::default() };
+        let (context, cluster) = context(file);
+        let mut access = Access { origin: file.to_owned(), context, cluster, ..Access::default() };
         if access.origin.is_empty() {
             access.origin = match std::env::var("KUBECONFIG") {
                 Ok(files) if !files.is_empty() => files,
@@ -318,10 +323,26 @@ fn token(file: &str) -> Option<AccountToken> {
     AccountToken::read(&token).ok()
 }
 
-/// The current context of a kubeconfig; empty if it has none or cannot be read.
-fn context(file: &str) -> String {
+/// The current context of a kubeconfig, and its cluster; empty if it has none or cannot be read.
+fn context(file: &str) -> (String, String) {
     let file = if file.is_empty() { std::env::var("KUBECONFIG").unwrap_or_default() } else { file.to_owned() };
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let config: Value = carrick_json::yaml::value(&text).unwrap_or_default();
-    config["current-context"].as_str().unwrap_or_default().to_owned()
+    let context = config["current-context"].as_str().unwrap_or_default().to_owned();
+    let contexts = config["contexts"].as_array().into_iter().flatten();
+    let cluster = contexts.filter(|it| it["name"] == context).find_map(|it| it["context"]["cluster"].as_str());
+    let cluster = cluster.unwrap_or_default().to_owned();
+    (context, cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_cluster_of_the_current_context_is_known_by_its_name() {
+        let text =
+            "{current-context: b, contexts: [{name: a, context: {cluster: one}}, {name: b, context: {cluster: two}}]}";
+        let file = crate::kubeconfig::Temporary::new(text.as_bytes()).unwrap();
+        let found = super::context(&file.path().display().to_string());
+        assert_eq!(found, ("b".to_owned(), "two".to_owned()));
+    }
 }

@@ -29,7 +29,7 @@ pub fn command(line: &str, width: usize) -> Vec<String> {
         lines.extend(self::command(command, width));
         return lines;
     }
-    let is_command = ["kubectl ", "carrick ", "openssl ", "curl ", "for "];
+    let is_command = ["kubectl ", "carrick ", "openssl ", "curl ", "for ", "echo "];
     if !is_command.iter().any(|word| line.trim_start().starts_with(word)) {
         return self::text(line, width);
     }
@@ -94,6 +94,8 @@ mod tests {
         let inside = command("  kubectl get one two three four five", 24);
         assert_eq!(inside, ["  kubectl get one two \\", "    three four five"]);
         assert_eq!(command("kubectl get pods    # short", 40), ["kubectl get pods    # short"]);
+        let piped = command("echo '{\"a\": 1}' | kubectl apply -f -", 24);
+        assert_eq!(piped, ["echo '{\"a\": 1}' | \\", "  kubectl apply -f -"]);
         assert_eq!(command("stop one of the two agents", 15), ["stop one of the", "two agents"]);
     }
 }

@@ -170,6 +170,28 @@ const NAMING_AND_RELATED: &str = r#"  # Where copies go. By default: one namespa
   #       template: "{{ .Object.metadata.name }}-credentials"
 "#;
 
+/// What comes up once orders are there. Without an example of its own, each stays off.
+const DRIFT_AND_PAUSE: &str = r#"
+  # What others change on copies stays as it is. Report names it, Revert sets it back: docs/publishing/drift.md
+  # drift:
+  #   policy: Report
+  #   fields:
+  #   - { path: spec.replicas, policy: Ignore }
+
+  # A copy with annotation syncagent.kcp.io/pause rests. To let consumers pause their orders, too: docs/publishing/pausing.md
+  # pause: Both
+"#;
+
+/// Where what is there already comes from. An API of somebody else leads in one direction only.
+const IMPORT: &str = r#"
+  # Objects that exist already become orders, without a change to them: those that you label so, or by hand with
+  # carrick import. See docs/publishing/importing.md
+  # import:
+  #   selector:
+  #     matchLabels: { import: "yes" }
+  #   to: "root:orgs:{{ .Object.metadata.labels.customer }}"
+"#;
+
 fn published_resource(offer: &Offer) -> anyhow::Result<String> {
     let Offer { group, kcp_group, kind, plural, versions, .. } = offer;
     let ((label, export), versions) = (offer.label(), versions.join(", "));
@@ -195,6 +217,7 @@ fn published_resource(offer: &Offer) -> anyhow::Result<String> {
     } else {
         String::new()
     };
+    let import = if offer.implemented.is_some() { "" } else { IMPORT };
     Ok(format!(
         r#"# On the service cluster: tells the agent to offer {offered} in kcp.
 apiVersion: syncagent.kcp.io/v1alpha1
@@ -213,7 +236,7 @@ spec:
   # Consumers see on their objects what became of them: what has arrived, why something was refused, on whom a deletion waits.
   feedback: Annotations
 {report}
-{NAMING_AND_RELATED}"#
+{NAMING_AND_RELATED}{DRIFT_AND_PAUSE}{import}"#
     ))
 }
 
@@ -479,6 +502,18 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_files_point_to_exist() {
+        let written = published_resource(&offer("example.com")).unwrap();
+        let pages: Vec<&str> = written
+            .split_whitespace()
+            .filter(|word| word.starts_with("docs/"))
+            .inspect(|page| assert!(!text(page).is_empty()))
+            .collect();
+        let of = |page: &str| format!("docs/publishing/{page}.md");
+        assert_eq!(pages, ["drift", "pausing", "importing"].map(of));
+    }
+
+    #[test]
     fn what_is_commented_out_can_be_used_as_it_is() {
         let text = published_resource(&offer("example.com")).unwrap().replace("  # projection", "  projection");
         let uncommented: Vec<String> = text
@@ -500,6 +535,7 @@ mod tests {
         assert_eq!(pr.spec.related.len(), 1);
         assert_eq!(pr.spec.related[0].access, Some(carrick_syncagent::api::Access::Owned));
         assert!(pr.spec.filter.is_some() && pr.spec.naming.is_some());
+        assert!(pr.spec.drift.is_some() && pr.spec.pause == "Both" && pr.spec.import.is_some());
         let crd = carrick_syncagent::rules::crd::Crd::from_json(&bucket()).unwrap();
         carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();
     }

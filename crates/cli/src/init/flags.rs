@@ -1,9 +1,10 @@
 //! Flags that say what is offered, and under which names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use carrick_client::Server;
 
+use super::chart::Chart;
 use super::implements::ApiReference;
 use super::offer::{Choices, Offer};
 use super::source;
@@ -38,6 +39,9 @@ pub struct OfferFlags {
     /// Name of the agent, and of its ServiceAccount [default: <export>-syncagent]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// The agent's Helm chart in the commands that are printed: a folder, or oci://… [default: charts/api-syncagent]
+    #[arg(long, value_name = "CHART")]
+    pub chart: Option<String>,
 }
 
 impl OfferFlags {
@@ -53,6 +57,11 @@ impl OfferFlags {
         };
         choices.check()?;
         Ok(choices)
+    }
+
+    /// The chart in the commands that are printed.
+    pub fn chart(&self) -> Chart {
+        Chart::new(self.chart.as_deref(), Path::new("."))
     }
 
     /// The CRDs, from wherever they are, and what they implement.

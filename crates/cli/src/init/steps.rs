@@ -21,7 +21,7 @@ pub fn kubeconfigs(offer: &Offer, service: Option<&Path>) -> Vec<String> {
 }
 
 /// What to type then. All offers were made with the same choices, and share an export.
-pub fn commands(offers: &[(Offer, PathBuf)]) -> Vec<String> {
+pub fn commands(offers: &[(Offer, PathBuf)], chart: &str) -> Vec<String> {
     let Some((offer, first)) = offers.first() else { return Vec::new() };
     let (Offer { export, agent, choices, .. }, selector) = (offer, offer.selector());
     // Defaults are left out. Services are named after the release, and their names cannot have dots.
@@ -42,7 +42,7 @@ pub fn commands(offers: &[(Offer, PathBuf)]) -> Vec<String> {
     let secret = format!("create secret generic {release}-kcp -n {namespace} --from-file kubeconfig=$agent");
     lines.push(kubectl("service", secret));
     lines.push(format!(
-        "helm --kubeconfig $service install {release} charts/api-syncagent -n {namespace} --set apiExportEndpointSliceName={export},kcpKubeconfig={release}-kcp,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false,publishedResourceSelector={selector}{value}"
+        "helm --kubeconfig $service install {release} {chart} -n {namespace} --set apiExportEndpointSliceName={export},kcpKubeconfig={release}-kcp,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false,publishedResourceSelector={selector}{value}"
     ));
     for (Offer { plural, .. }, _) in offers {
         lines.push(wait("service", format!("publishedresource/{plural} --for=condition=ExportUpdated")));
@@ -64,7 +64,7 @@ mod tests {
 
     fn printed(choices: Choices) -> String {
         let offer = Offer::new(&bucket(), choices).unwrap();
-        commands(&[(offer, PathBuf::from("folder"))]).join("\n")
+        commands(&[(offer, PathBuf::from("folder"))], "oci://r/chart").join("\n")
     }
 
     #[test]
@@ -82,6 +82,12 @@ mod tests {
     }
 
     #[test]
+    fn helm_takes_the_chart_that_was_named() {
+        let commands = printed(Choices::default());
+        assert!(commands.contains(" oci://r/chart -n ") && !commands.contains("charts/"), "{commands}");
+    }
+
+    #[test]
     fn another_name_is_said_to_all() {
         let commands = printed(Choices { agent: Some("storage".to_owned()), ..Choices::default() });
         assert!(commands.contains(",agentName=storage") && commands.contains(" --agent-name storage"), "{commands}");
@@ -95,7 +101,7 @@ mod tests {
             crd
         };
         let offer = |crd| Offer::new(&crd, Choices::default()).unwrap();
-        let lines = commands(&[(offer(bucket()), PathBuf::from("a")), (offer(other), PathBuf::from("b"))]);
+        let lines = commands(&[(offer(bucket()), PathBuf::from("a")), (offer(other), PathBuf::from("b"))], "c");
         let count = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
         let counts =
             ["helm", "1-binding.yaml", "2-order.yaml", "/provider-workspace", "wait publishedresource"].map(count);

@@ -241,6 +241,7 @@ impl Plan {
         values: Option<&Path>,
         overrides: &[String],
         image: Option<&str>,
+        chart: &str,
     ) -> String {
         let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display())).unwrap_or_default();
         let release = self.agent.replace('.', "-");
@@ -266,10 +267,7 @@ impl Plan {
             .unwrap_or_default()
             .into_iter()
             .fold(String::new(), |text, (name, value)| format!("{text} --set-string {name}={value}"));
-        format!(
-            "helm{kubeconfig} upgrade --install {release} charts/api-syncagent -n {} {settings}{image}",
-            self.choices.namespace
-        )
+        format!("helm{kubeconfig} upgrade --install {release} {chart} -n {} {settings}{image}", self.choices.namespace)
     }
 
     /// The selector for what the agent serves.
@@ -420,7 +418,7 @@ pub mod tests {
         let plan = plan(&[crd("buckets", "example.com")], &named).unwrap();
         let overrides = ["a:1=b:2".to_owned()];
         let values: Value = serde_saphyr::from_str(&plan.values(&overrides)).unwrap();
-        let command = plan.helm(None, None, &overrides, None);
+        let command = plan.helm(None, None, &overrides, None, "c");
         for (pointer, wanted) in [
             ("/apiExportEndpointSliceName", "apiExportEndpointSliceName=example.com"),
             ("/kcpKubeconfig", "kcpKubeconfig=storage-kcp"),
@@ -434,10 +432,10 @@ pub mod tests {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             assert!(command.contains(wanted) && wanted.ends_with(&value), "{pointer}: {command}");
         }
-        let with_file = plan.helm(Some(Path::new("k")), Some(Path::new("v.yaml")), &[], Some("r/a:1"));
+        let with_file = plan.helm(Some(Path::new("k")), Some(Path::new("v.yaml")), &[], Some("r/a:1"), "oci://r/c");
         assert_eq!(
             with_file,
-            "helm --kubeconfig k upgrade --install storage charts/api-syncagent -n own --values v.yaml --set-string image.repository=r/a --set-string image.tag=1"
+            "helm --kubeconfig k upgrade --install storage oci://r/c -n own --values v.yaml --set-string image.repository=r/a --set-string image.tag=1"
         );
     }
 

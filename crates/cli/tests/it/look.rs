@@ -317,7 +317,7 @@ fn doctor_is_green_for_a_running_agent_and_fits_the_screen() {
     let (code, told, _) = stage.ask(&["doctor"], &[]);
     assert_eq!(code, Some(0), "{told}");
     for wanted in
-        ["the export is kept by this agent, dev", "this agent runs at ", "1 copy of buckets.example.com belong"]
+        ["the export is kept by this agent, dev", "; last sign of life ", "1 copy of buckets.example.com belong"]
     {
         assert!(told.contains(wanted), "{wanted:?} is not in\n{told}");
     }

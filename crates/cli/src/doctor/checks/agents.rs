@@ -14,6 +14,9 @@ use crate::doctor::facts::Facts;
 use crate::doctor::right::RightScope;
 use crate::init::offer::label_of;
 
+/// By how many seconds a sign of life may be late.
+const LATE: i64 = 30;
+
 pub(super) fn agents(facts: &Facts) -> Vec<Finding> {
     let Some(export) = facts.export.object() else { return Vec::new() };
     let own = facts.asked.agent_name.as_str();
@@ -94,7 +97,7 @@ fn missing(facts: &Facts, keepers: &[Keeper]) -> Option<Finding> {
     if facts.published().is_empty() || leads || refused || keepers.iter().any(served) {
         return None;
     }
-    let (kubectl, agent) = (facts.kubectl(), &facts.asked.agent_name);
+    let agent = &facts.asked.agent_name;
     let is_owner = facts.export.object()?.metadata.annotation(AGENT_NAME) == Some(agent.as_str());
     let found = match own {
         Some(own) if own.renewed.is_empty() => return None,
@@ -108,7 +111,11 @@ fn missing(facts: &Facts, keepers: &[Keeper]) -> Option<Finding> {
         )).id("agent-silent"),
         None => Finding::amber("no agent is running: none has worked on this export yet").id("agent-never"),
     };
-    Some(found.fix(format!("{kubectl} -n {} get pods    # is the agent running?", facts.asked.namespace)))
+    Some(found.fix(has_pods(facts)))
+}
+
+fn has_pods(facts: &Facts) -> String {
+    format!("{} -n {} get pods    # is the agent running?", facts.kubectl(), facts.asked.namespace)
 }
 
 /// A duration in the largest unit that fits.
@@ -143,10 +150,19 @@ fn heard_of(keeper: &Keeper, facts: &Facts) -> Finding {
                 format!("no agent is running: last seen at {} {ago} s ago, and {}", keeper.identity, silent.text);
             return Finding { severity: Severity::Red, text, ..silent }.id("agent-gone");
         }
-        return Finding::green(format!(
-            "this agent runs at {} and keeps {keeps}; renewed {ago} s ago",
-            keeper.identity
-        ));
+        if lease(facts).is_some() {
+            let text = format!("this agent runs at {} and keeps {keeps}; renewed {ago} s ago", keeper.identity);
+            return Finding::green(text);
+        }
+        // Without leader election nothing says that it has stopped, but that its next sign of life does not come.
+        let last = format!("this agent keeps {keeps} at {}; last sign of life {ago} s ago", keeper.identity);
+        let every = Timing::default().heartbeat.as_secs();
+        if ago <= i64::try_from(every).unwrap_or(i64::MAX).saturating_add(LATE) {
+            return Finding::green(last);
+        }
+        return Finding::amber(format!("{last}, and one is due every {every} s: is it running?"))
+            .id("agent-silent")
+            .fix(has_pods(facts));
     }
     let who = format!("{} at {}", keeper.shown(&me), keeper.identity);
     let own: Vec<String> = facts.published().iter().filter_map(|one| one.schema.as_deref().map(resource_of)).collect();
@@ -166,11 +182,7 @@ fn lease(facts: &Facts) -> Option<Finding> {
     let holder = spec["holderIdentity"].as_str().filter(|holder| !holder.is_empty());
     let Some(holder) = holder else {
         return Some(
-            Finding::amber("the lease of this agent is free: no replica leads").id("lease-free").fix(format!(
-                "{} -n {} get pods    # is the agent running?",
-                facts.kubectl(),
-                facts.asked.namespace
-            )),
+            Finding::amber("the lease of this agent is free: no replica leads").id("lease-free").fix(has_pods(facts)),
         );
     };
     let renewed = spec["renewTime"].as_str()?.parse::<jiff::Timestamp>().ok()?.as_second();
@@ -179,11 +191,7 @@ fn lease(facts: &Facts) -> Option<Finding> {
         return Some(Finding::green(format!("{holder} leads; the lease was renewed {age} s ago")));
     }
     let text = format!("{holder} holds the lease, but has not renewed it for {age} s: it has probably exited");
-    Some(Finding::amber(text).id("lease-expired").fix(format!(
-        "{} -n {} get pods    # is the agent running?",
-        facts.kubectl(),
-        facts.asked.namespace
-    )))
+    Some(Finding::amber(text).id("lease-expired").fix(has_pods(facts)))
 }
 
 #[cfg(test)]
@@ -282,7 +290,7 @@ mod tests {
         };
         let mine = found(json!([entry("me", 30, "buckets.x")]), "me");
         assert_eq!((mine.len(), mine[1].0), (2, Green));
-        assert!(mine[1].1.ends_with("keeps buckets.x; renewed 10 s ago"), "{mine:?}");
+        assert!(mine[1].1.ends_with("keeps buckets.x at host; last sign of life 10 s ago"), "{mine:?}");
         let rival = found(json!([entry("you", 30, "buckets.x")]), "you");
         assert_eq!((rival.len(), rival[0].0), (1, Red));
         assert!(rival[0].1.starts_with("agent you at host keeps buckets.x"), "{rival:?}");
@@ -315,6 +323,29 @@ mod tests {
         let text =
             "no agent is running: last seen at host 10 s ago, and the lease of this agent is free: no replica leads";
         assert_eq!(told[1..], [(Red, text)], "{told:?}");
+    }
+
+    #[test]
+    fn without_a_lease_a_late_sign_of_life_is_doubted_before_it_is_old() {
+        let found = |ago: i64, lease: Lookup| {
+            let mut facts = facts(kept_by("me"));
+            let renewed = jiff::Timestamp::from_second(facts.now - ago).unwrap().to_string();
+            let entry = json!({ "agent": "me", "identity": "host", "renewed": renewed, "keeps": ["buckets.x"] });
+            let keeper = keeper::read(Some(&json!([entry]).to_string())).remove(0);
+            facts.lease = lease;
+            heard_of(&keeper, &facts)
+        };
+        let young = found(150, Lookup::Missing);
+        assert_eq!(
+            (young.severity, young.text.as_str()),
+            (Green, "this agent keeps buckets.x at host; last sign of life 150 s ago")
+        );
+        let late = found(151, Lookup::Missing);
+        assert_eq!((late.severity, late.id), (Amber, Some("agent-silent")));
+        assert!(late.text.contains("last sign of life 151 s ago") && late.fix[0].contains("get pods"), "{late:?}");
+        let held = json!({ "spec": { "holderIdentity": "host", "renewTime": "2001-09-09T01:46:35Z" } });
+        let leads = found(200, Lookup::There(held));
+        assert!(leads.severity == Green && leads.text.starts_with("this agent runs at host"), "{leads:?}");
     }
 
     #[test]

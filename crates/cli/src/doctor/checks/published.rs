@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Finding;
 use super::export::unmet;
+use super::imports;
 use crate::doctor::facts::{CheckedRight, Facts, Lookup, OriginState, Published, Tool};
 use crate::doctor::right::RightScope;
 
@@ -192,6 +193,9 @@ fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Vec<Finding> {
     let unmet: Vec<Finding> = unmet(&of_interest(one, facts))
         .map(|(condition, message)| {
             let text = format!("{}: {condition} is False: {}", one.name, short(message));
+            if condition == imports::CONDITION {
+                return imports::refused(one, message, text, facts, tool);
+            }
             let command = if condition == "DriftFree" { "drift" } else { "explain" };
             Finding::amber(text).id("condition-false").fixes(facts.carrick(&format!("{command} {}", one.name)))
         })
@@ -346,7 +350,9 @@ mod tests {
         let withdrawn = |reason: &str| json!({ "status": { "conditions": [{ "type": "Withdrawn", "status": "False", "reason": reason, "message": "m" }] } });
         let paused = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "True", "message": "No object fails. 1 object is paused, the first is c|ns/a: All by its provider." }] } });
         let drifted = json!({ "status": { "conditions": [{ "type": "DriftFree", "status": "False", "message": "1 copy was changed" }] } });
+        let imported = json!({ "status": { "conditions": [{ "type": "ObjectsImported", "status": "False", "message": "1 object is not imported, the first is own/db: m." }] } });
         let cases = [
+            (one(None, imported), exported(&[schema]), Amber, "ObjectsImported is False: 1 object is not imported"),
             (one(None, paused), exported(&[schema]), Amber, "buckets: 1 object is paused, the first is"),
             (one(None, drifted), exported(&[schema]), Amber, "DriftFree is False: 1 copy was changed"),
             (one(None, withdrawn("Offered")), exported(&[schema]), Green, "published as v1"),

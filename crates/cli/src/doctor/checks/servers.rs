@@ -33,7 +33,10 @@ pub(super) fn kcp(facts: &Facts) -> Vec<Finding> {
         let text = format!("{} leads to {}, which is not a workspace", shown(kcp), kcp.url);
         let server = format!("{}/clusters/<workspace of the slice>", kcp.url.trim_end_matches('/'));
         let fix = match facts.asked.login.secret() {
-            None => format!("kubectl --kubeconfig {} config set-cluster <cluster> --server {server}", kcp.origin),
+            None => {
+                let cluster = if kcp.cluster.is_empty() { "<cluster>" } else { kcp.cluster.as_str() };
+                format!("kubectl --kubeconfig {} config set-cluster {cluster} --server {server}", kcp.origin)
+            }
             Some(secret) => format!("put a kubeconfig with server: {server} into {}", secret.shown()),
         };
         return vec![Finding::red(text).id("kcp-no-workspace").fix(fix)];
@@ -205,7 +208,9 @@ mod tests {
     fn a_kcp_kubeconfig_must_lead_to_a_workspace() {
         let [found] = &kcp_of(access("https://h:1", ServerAnswer::Works))[..] else { panic!("not one finding") };
         assert_eq!(found.severity, Red);
-        assert!(found.fix[0].contains("--server https://h:1/clusters/"), "{found:?}");
+        assert!(found.fix[0].contains("set-cluster <cluster> --server https://h:1/clusters/"), "{found:?}");
+        let known = Access { cluster: "kcp".to_owned(), ..access("https://h:1", ServerAnswer::Works) };
+        assert!(kcp_of(known)[0].fix[0].contains("config set-cluster kcp --server https://h:1/clusters/"));
     }
 
     #[test]

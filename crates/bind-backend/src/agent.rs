@@ -20,6 +20,7 @@ mod work;
 mod writer;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_multicluster::coordination::{Election, Lost};
@@ -67,6 +68,7 @@ pub async fn lead(config: &BackendConfig, clusters: &Clusters, stop: &Cancellati
     if let Some(duration) = lease.duration {
         election = election.duration(duration);
     }
+    clusters.wait();
     let leadership = tokio::select! {
         () = stop.cancelled() => None,
         leadership = election.acquire(&report) => Some(leadership),
@@ -84,7 +86,7 @@ pub async fn lead(config: &BackendConfig, clusters: &Clusters, stop: &Cancellati
 }
 
 /// A session that ends with whoever holds it.
-struct Running(CancellationToken, JoinHandle<()>);
+struct Running(CancellationToken, JoinHandle<()>, Arc<ClusterSession>);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -105,10 +107,11 @@ async fn serve(config: &BackendConfig, clusters: &Clusters, stop: &CancellationT
             running.entry(name).or_insert_with(|| {
                 let end = stop.child_token();
                 let session = ClusterSession::start(&cluster.client, cluster.terms.clone(), config.source, &end);
-                let task = tokio::spawn(session.run(end.clone()));
-                (cluster, Running(end, task))
+                let task = tokio::spawn(Arc::clone(&session).run(end.clone()));
+                (cluster, Running(end, task, session))
             });
         }
+        clusters.serve(running.values().map(|(_, Running(.., session))| session));
         tokio::select! {
             () = stop.cancelled() => {}
             Ok(()) = changes.changed() => {}

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, BackendConfig, BackendError, Clusters};
 use crate::http::{Front, FrontError, HttpConfig};
+use crate::provider::Provider;
 
 /// Why a backend ended.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +23,7 @@ pub enum RunError {
 }
 
 /// Runs a backend until it is told to stop, which is no error. Every replica answers requests; one of them does the rest. Without a front there is
-/// only `/healthz`.
+/// only `/healthz` and `/readyz`.
 pub async fn run(config: BackendConfig, front: Option<HttpConfig>, stop: CancellationToken) -> Result<(), RunError> {
     let stop = stop.child_token();
     // Whatever ends first ends the others too.
@@ -38,15 +39,20 @@ pub async fn run(config: BackendConfig, front: Option<HttpConfig>, stop: Cancell
             tokio::spawn(front.serve(listener, stop.clone()));
         }
         (Some(listener), None) => {
-            tokio::spawn(carrick_process::serve(listener, health, stop.clone()));
+            let clusters = Arc::clone(&clusters);
+            tokio::spawn(carrick_process::serve(listener, move |target| health(target, &*clusters), stop.clone()));
         }
         (None, _) => {}
     }
     Ok(agent::lead(&config, &clusters, &stop).await?)
 }
 
-fn health(target: &str) -> Page {
+fn health(target: &str, provider: &impl Provider) -> Page {
     match target.split('?').next().unwrap_or_default() {
+        "/readyz" => match provider.problem() {
+            Some(problem) => Page::text(StatusCode::SERVICE_UNAVAILABLE, problem),
+            None => Page::text(StatusCode::OK, "ok"),
+        },
         "/healthz" => Page::text(StatusCode::OK, "ok"),
         path => Page::missing(path),
     }

@@ -7,6 +7,11 @@ use serde_json::Value;
 
 /// What logged-in consumers ask of a provider; the HTTP front knows nothing else.
 pub trait Provider: Send + Sync + 'static {
+    /// Why nobody can be served at the moment. Whoever asks has not logged in: it names kinds, and quotes nobody.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+
     /// Templates of one cluster ("" is the only one), as a Kubernetes list.
     fn templates(&self, cluster: &str) -> impl Future<Output = Result<Value, ProviderError>> + Send;
 

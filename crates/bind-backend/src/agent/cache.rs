@@ -34,6 +34,8 @@ struct CacheState {
     coming: Objects,
     synced: bool,
     failing: bool,
+    /// Whether the server says that there is no such kind.
+    unserved: bool,
     /// Whether the server has gone back in time, so that a version may stand for another content than before.
     past: bool,
 }
@@ -82,7 +84,7 @@ impl Cache {
                     !past && before.get(*key).is_some_and(|it| it.resource_version == object.resource_version)
                 };
                 changed.extend(state.objects.iter().filter(|it| !known(it)).map(|(_, it)| it.clone()));
-                state.synced = true;
+                (state.synced, state.unserved) = (true, false);
             }
             Event::Applied(object) => {
                 state.objects.insert(key(&object), object.clone());
@@ -101,12 +103,12 @@ impl Cache {
             }
             Event::Failing(error) => {
                 tracing::warn!(what = self.what, %error, "A watch does not work, trying again until it does.");
-                state.failing = true;
+                (state.failing, state.unserved) = (true, is_unserved(&error));
             }
             Event::WentBack { .. } => state.past = true,
             Event::Recovered => {
                 tracing::info!(what = self.what, "The watch works again.");
-                state.failing = false;
+                (state.failing, state.unserved) = (false, false);
             }
         }
         drop(state);
@@ -119,6 +121,16 @@ impl Cache {
     /// Whether everything was read at least once.
     pub fn has_synced(&self) -> bool {
         self.state.lock().synced
+    }
+
+    /// Why nothing can be done with these objects. A server that is away for a while is no reason: what was seen stays.
+    pub fn problem(&self) -> Option<String> {
+        let state = self.state.lock();
+        match (state.unserved, state.synced) {
+            (true, _) => Some(format!("the cluster does not serve {}; are the CRDs installed?", self.what)),
+            (false, false) => Some(format!("{} have not been read yet", self.what)),
+            (false, true) => None,
+        }
     }
 
     /// Whether what is not here is certain not to exist.
@@ -182,6 +194,14 @@ mod tests {
                 Cache { what: "kinds".to_owned(), optional, state: Mutex::default(), listener: Arc::new(|_| ()) };
             cache.on(missing());
             assert_eq!((cache.has_synced(), cache.is_certain()), (goes_on, goes_on));
+            assert_eq!(cache.problem().is_none(), goes_on, "{:?}", cache.problem());
+            cache.on(Event::Begin);
+            cache.on(Event::Synced);
+            assert_eq!(cache.problem(), None, "it is served now");
+            cache.on(Event::Failing(Status { code: 503, ..Status::default() }.into()));
+            assert_eq!(cache.problem(), None, "a server that is away for a while");
+            cache.on(missing());
+            assert_eq!(cache.problem().is_none(), optional, "its CRD was deleted");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which clusters are served, and what logged-in consumers may ask of them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use carrick_bind_api::identity::contract_namespace;
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::BackendConfig;
 use super::resources;
+use super::session::ClusterSession;
 use super::wait::until;
 use crate::decide::objects::Contract;
 use crate::decide::terms::{Terms, Workspace};
@@ -62,6 +63,17 @@ struct Inner {
     namespace: String,
     all: Mutex<BTreeMap<String, ServedCluster>>,
     changes: channel::Sender<u64>,
+    duty: Mutex<Duty>,
+}
+
+/// What this replica does besides answering requests.
+enum Duty {
+    /// Nothing yet.
+    Starting,
+    /// Another replica may do the provider's work; this one answers requests all the same.
+    Waiting,
+    /// The provider's work, in these clusters.
+    Serving(Vec<Weak<ClusterSession>>),
 }
 
 impl Clusters {
@@ -73,6 +85,7 @@ impl Clusters {
             namespace: config.namespace.clone(),
             all: Mutex::default(),
             changes: channel::Sender::new(0),
+            duty: Mutex::new(Duty::Starting),
         };
         let clusters = Self { inner: Arc::new(inner) };
         let Some(slice) = &config.slice else {
@@ -128,6 +141,16 @@ impl Clusters {
         self.inner.all.lock().clone()
     }
 
+    /// Others have the Lease.
+    pub(super) fn wait(&self) {
+        *self.inner.duty.lock() = Duty::Waiting;
+    }
+
+    /// The provider's work is done here, by these.
+    pub(super) fn serve<'a>(&self, sessions: impl Iterator<Item = &'a Arc<ClusterSession>>) {
+        *self.inner.duty.lock() = Duty::Serving(sessions.map(Arc::downgrade).collect());
+    }
+
     pub(super) fn changes(&self) -> channel::Receiver<u64> {
         self.inner.changes.subscribe()
     }
@@ -151,6 +174,19 @@ impl Clusters {
 }
 
 impl Provider for Clusters {
+    fn problem(&self) -> Option<String> {
+        match &*self.inner.duty.lock() {
+            Duty::Starting => Some("the backend is starting".to_owned()),
+            Duty::Waiting => None,
+            Duty::Serving(sessions) => {
+                let problems = sessions.iter().filter_map(Weak::upgrade).map(|session| session.problem());
+                let problems: Vec<Option<String>> = problems.collect();
+                // In kcp, a workspace that has not accepted a claim hides a kind; that is no reason to turn the others away.
+                if problems.iter().any(Option::is_none) { None } else { problems.into_iter().next().flatten() }
+            }
+        }
+    }
+
     async fn templates(&self, cluster: &str) -> Result<Value, ProviderError> {
         self.list(cluster, API_SERVICE_EXPORT_TEMPLATE).await
     }

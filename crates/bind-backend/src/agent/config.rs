@@ -22,7 +22,7 @@ pub struct BackendConfig {
     pub ignored_bindings: Vec<String>,
     /// The Lease without which nothing is written; none if it is alone.
     pub lease: Option<LeaseConfig>,
-    /// Where `/healthz` is served; nowhere if it is left out.
+    /// Where `/healthz` and `/readyz` are served; nowhere if it is left out.
     pub listen_address: Option<String>,
     /// The backend's own namespace.
     pub namespace: String,

@@ -195,6 +195,12 @@ impl ClusterSession {
         self.caches().all(|cache| cache.has_synced())
     }
 
+    /// Why nothing is done in this cluster.
+    pub fn problem(&self) -> Option<String> {
+        let problems: BTreeSet<String> = self.caches().filter_map(|cache| cache.problem()).collect();
+        (!problems.is_empty()).then(|| problems.into_iter().collect::<Vec<_>>().join("\n"))
+    }
+
     /// Whether what is not seen is certain not to exist: nothing is deleted otherwise.
     pub(super) fn is_certain(&self) -> bool {
         self.caches().all(|cache| cache.is_certain())

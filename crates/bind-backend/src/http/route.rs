@@ -30,6 +30,10 @@ impl<P: Provider> Front<P> {
         }
         match path {
             "/healthz" | "/api/healthz" => Ok(text(StatusCode::OK, "ok")),
+            "/readyz" => Ok(match self.provider.problem() {
+                Some(problem) => text(StatusCode::SERVICE_UNAVAILABLE, problem),
+                None => text(StatusCode::OK, "ok"),
+            }),
             "/exports" => Ok(redirect(StatusCode::FOUND, &moved("/api/exports", asked))),
             "/api/exports" => Ok(self.exports(asked)),
             "/api/bindable-resources" => Ok(api::bindable_resources()),

@@ -51,6 +51,14 @@ async fn a_provider_says_who_it_is_by_the_name_that_the_client_uses() {
     for path in ["/healthz", "/api/healthz"] {
         assert_eq!((front.get(path).await.status(), text(&front.get(path).await).as_str()), (StatusCode::OK, "ok"));
     }
+    assert_eq!(text(&front.get("/readyz").await), "ok");
+    front.model.state.lock().problem = Some("the cluster does not serve boundschemas".to_owned());
+    let unready = front.get("/readyz").await;
+    assert_eq!(
+        (unready.status(), text(&unready).as_str()),
+        (StatusCode::SERVICE_UNAVAILABLE, "the cluster does not serve boundschemas")
+    );
+    assert_eq!(front.get("/healthz").await.status(), StatusCode::OK, "a restart would not help");
     assert_eq!(error(&front.get("/api/nothing").await), (StatusCode::NOT_FOUND, "RESOURCE_NOT_FOUND".to_owned()));
     assert_eq!(error(&front.get("/api/bind").await).0, StatusCode::METHOD_NOT_ALLOWED);
 }

@@ -10,3 +10,4 @@ mod http_log;
 mod issuer;
 mod kcp;
 mod model;
+mod output;

@@ -31,6 +31,8 @@ pub struct State {
     pub people: Vec<Person>,
     pub denied: bool,
     pub is_away: bool,
+    /// Why nobody can be served.
+    pub problem: Option<String>,
     /// What is handed out instead of a made-up kubeconfig.
     pub kubeconfig: Option<String>,
 }
@@ -66,6 +68,10 @@ pub fn template() -> Value {
 }
 
 impl Provider for Model {
+    fn problem(&self) -> Option<String> {
+        self.state.lock().problem.clone()
+    }
+
     async fn templates(&self, cluster: &str) -> Result<Value, ProviderError> {
         self.check(cluster)?;
         Ok(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [template()]}))

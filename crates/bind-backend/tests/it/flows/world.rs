@@ -216,15 +216,31 @@ impl Provider {
 
     /// Another replica, which waits for the Lease like all others from now on: its task, and what stops it.
     pub fn start_replica(&self, identity: &str) -> (JoinHandle<()>, CancellationToken) {
-        let (mut config, stop) = (self.config.clone(), CancellationToken::new());
+        let (config, stop) = (self.replica_config(identity), CancellationToken::new());
+        let ending = stop.clone();
+        (tokio::spawn(async move { backend::run(config, None, ending).await.unwrap() }), stop)
+    }
+
+    /// What a backend is told.
+    pub fn config(&self) -> &BackendConfig {
+        &self.config
+    }
+
+    /// What ends the backend.
+    pub fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// What a replica is told.
+    pub fn replica_config(&self, identity: &str) -> BackendConfig {
+        let mut config = self.config.clone();
         config.lease = Some(LeaseConfig {
             name: "kube-bind-backend".to_owned(),
             namespace: "default".to_owned(),
             identity: Some(identity.to_owned()),
             duration: Some(Duration::from_secs(2)),
         });
-        let ending = stop.clone();
-        (tokio::spawn(async move { backend::run(config, None, ending).await.unwrap() }), stop)
+        config
     }
 
     pub fn start_backend(&mut self) {

@@ -261,7 +261,7 @@ pub(super) async fn an_order_ends_although_marked_copies_may_not_be_listed(
     stage.cancel(team, "bucket").await?;
     stage.gone("the order is gone", (&team.client, &stage.buckets(), Some(NAMESPACE), "bucket")).await?;
     ensure!(stage.service.get(&config_maps, copied.2, "mine").await?.is_none(), "the copy of the ConfigMap is left");
-    let said = |line: &String| line.contains("grant the agent a ClusterRole") && line.contains("configmaps");
+    let said = |line: &String| line.contains("condition RightsGranted") && line.contains("configmaps");
     ensure!(agent.log().iter().any(said), "nobody says which right is missing");
     agent.stop().await?;
     revoke(&stage, &stage.service).await

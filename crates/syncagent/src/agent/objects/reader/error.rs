@@ -122,12 +122,12 @@ pub(in crate::agent::objects) struct Forbidden {
 
 /// What to do about missing rights.
 pub(super) fn way_out(side: Side, gvr: &Gvr) -> String {
-    let Gvr { group, resource, .. } = gvr;
     match side.role {
         Role::Consumer => format!("the consumer's APIBinding must accept the claim for {}", claimed(gvr)),
-        Role::Provider => format!(
-            "grant the agent a ClusterRole with {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [get, list, watch, create, update, patch, delete]}}"
-        ),
+        // One right that is missing has one remedy: the condition names exactly the verbs that are not granted.
+        Role::Provider => {
+            format!("grant the agent what condition RightsGranted of the PublishedResource names for {}", claimed(gvr))
+        }
     }
 }
 
@@ -142,5 +142,21 @@ pub(super) fn no_kind(rules: &Related, side: Side, gvr: &Gvr) -> ReadError {
         identifier: rules.identifier.clone(),
         side: if side == KCP_SIDE { "the consumer's workspace" } else { "the service cluster" },
         gvr: gvr.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::metadata::SERVICE_SIDE;
+
+    #[test]
+    fn the_way_out_of_a_missing_right_asks_for_no_more_than_what_is_missing() {
+        let gvr = Gvr { group: String::new(), version: "v1".to_owned(), resource: "configmaps".to_owned() };
+        let provider = way_out(SERVICE_SIDE, &gvr);
+        assert!(provider.contains("RightsGranted") && provider.ends_with(" configmaps"), "{provider}");
+        let wide = ["ClusterRole", "create", "update", "patch", "delete"];
+        assert!(!wide.iter().any(|word| provider.contains(word)), "{provider}");
+        assert!(way_out(KCP_SIDE, &gvr).contains("accept the claim for configmaps"));
     }
 }

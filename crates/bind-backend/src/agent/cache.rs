@@ -27,15 +27,21 @@ pub struct Cache {
 
 type Objects = BTreeMap<(Arc<str>, Arc<str>), Object>;
 
+/// Why a watch does not work.
+enum Outage {
+    /// The server says that there is no such kind.
+    Unserved,
+    /// Anything else, which passes by itself.
+    Other,
+}
+
 #[derive(Default)]
 struct CacheState {
     objects: Objects,
     /// A list that is not complete yet.
     coming: Objects,
     synced: bool,
-    failing: bool,
-    /// Whether the server says that there is no such kind.
-    unserved: bool,
+    outage: Option<Outage>,
     /// Whether the server has gone back in time, so that a version may stand for another content than before.
     past: bool,
 }
@@ -84,7 +90,9 @@ impl Cache {
                     !past && before.get(*key).is_some_and(|it| it.resource_version == object.resource_version)
                 };
                 changed.extend(state.objects.iter().filter(|it| !known(it)).map(|(_, it)| it.clone()));
-                (state.synced, state.unserved) = (true, false);
+                state.synced = true;
+                // It is served; whether the watch works again comes as an event of its own.
+                state.outage = state.outage.take().map(|_| Outage::Other);
             }
             Event::Applied(object) => {
                 state.objects.insert(key(&object), object.clone());
@@ -103,12 +111,12 @@ impl Cache {
             }
             Event::Failing(error) => {
                 tracing::warn!(what = self.what, %error, "A watch does not work, trying again until it does.");
-                (state.failing, state.unserved) = (true, is_unserved(&error));
+                state.outage = Some(if is_unserved(&error) { Outage::Unserved } else { Outage::Other });
             }
             Event::WentBack { .. } => state.past = true,
             Event::Recovered => {
                 tracing::info!(what = self.what, "The watch works again.");
-                (state.failing, state.unserved) = (false, false);
+                state.outage = None;
             }
         }
         drop(state);
@@ -126,17 +134,19 @@ impl Cache {
     /// Why nothing can be done with these objects. A server that is away for a while is no reason: what was seen stays.
     pub fn problem(&self) -> Option<String> {
         let state = self.state.lock();
-        match (state.unserved, state.synced) {
-            (true, _) => Some(format!("the cluster does not serve {}; are the CRDs installed?", self.what)),
-            (false, false) => Some(format!("{} have not been read yet", self.what)),
-            (false, true) => None,
+        match (&state.outage, state.synced) {
+            (Some(Outage::Unserved), _) => {
+                Some(format!("the cluster does not serve {}; are the CRDs installed?", self.what))
+            }
+            (_, false) => Some(format!("{} have not been read yet", self.what)),
+            (_, true) => None,
         }
     }
 
     /// Whether what is not here is certain not to exist.
     pub fn is_certain(&self) -> bool {
         let state = self.state.lock();
-        state.synced && !state.failing
+        state.synced && state.outage.is_none()
     }
 
     /// One object.

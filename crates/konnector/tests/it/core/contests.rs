@@ -1,4 +1,4 @@
-//! Something undoes what the konnector writes, again and again: it is written ever more rarely, and people are told.
+//! Something undoes what the konnector writes, again and again: it is written ever more rarely, and the binding says so.
 
 use carrick_client::DeleteOptions;
 use carrick_client::watch::{Event, WatchOptions, watch};

@@ -102,8 +102,10 @@ impl AgentFlags {
             let flags = found.given().map(|flag| {
                 flag.split_once('=').map_or(flag.clone(), |(flag, value)| format!("{flag} {}", quoted(value)))
             });
+            let terminal = console::Term::stderr();
+            let width = if terminal.is_term() { usize::from(terminal.size().1) } else { usize::MAX };
             // Standard output is for the answer.
-            print_error(&format!("# {}\n", flags.collect::<Vec<_>>().join(" ")));
+            print_error(&shown(flags, width));
         }
         Ok(found)
     }
@@ -203,6 +205,21 @@ impl AgentFlags {
     }
 }
 
+/// Flags as a comment, in lines that fit the terminal; a flag and its value stay together. Pure.
+fn shown(flags: impl Iterator<Item = String>, width: usize) -> String {
+    let mut lines = vec!["#".to_owned()];
+    for flag in flags {
+        match lines.last_mut() {
+            Some(line) if line.len() == 1 || line.chars().count() + 1 + flag.chars().count() < width => {
+                line.push(' ');
+                line.push_str(&flag);
+            }
+            _ => lines.push(format!("# {flag}")),
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
 /// A value as a shell takes it.
 pub(crate) fn quoted(value: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,@%+".contains(letter);
@@ -223,6 +240,17 @@ mod tests {
     struct Line {
         #[command(flatten)]
         agent: AgentFlags,
+    }
+
+    #[test]
+    fn flags_that_were_found_fit_the_terminal() {
+        let flags =
+            || ["--kubeconfig service.kubeconfig", "--namespace kcp-system", "--agent-name a"].map(str::to_owned);
+        let one = "# --kubeconfig service.kubeconfig --namespace kcp-system --agent-name a\n";
+        assert_eq!(shown(flags().into_iter(), usize::MAX), one);
+        let two = "# --kubeconfig service.kubeconfig\n# --namespace kcp-system --agent-name a\n";
+        assert_eq!(shown(flags().into_iter(), 50), two);
+        assert_eq!(shown(flags().into_iter(), 10).lines().count(), 3);
     }
 
     #[tokio::test]

@@ -19,21 +19,21 @@ const LEFT_OUT: [&str; 3] = ["events", "leases", "endpointslices"];
 pub async fn by(client: &Client, copy: &Value) -> Vec<Node> {
     let Some(uid) = copy["metadata"]["uid"].as_str() else { return Vec::new() };
     let namespace = copy["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
-    let reach = if namespace.is_some() { Reach::Namespace } else { Reach::Everywhere };
-    let kinds = kinds(client, reach).await;
+    let scope = if namespace.is_some() { ListScope::Namespace } else { ListScope::Everywhere };
+    let kinds = kinds(client, scope).await;
     let all: Vec<Vec<Value>> = stream::iter(kinds)
-        .map(async |kind| match reach {
-            Reach::Namespace => {
+        .map(async |kind| match scope {
+            ListScope::Namespace => {
                 let found = client.list(&kind, namespace, &ListOptions::default()).await.unwrap_or_default();
                 found.into_iter().map(|object| named(object, &kind)).collect()
             }
-            Reach::Everywhere => owned(client, &kind).await,
+            ListScope::Everywhere => owned(client, &kind).await,
         })
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
     let mut by_owner = owners(all.into_iter().flatten());
-    if reach == Reach::Everywhere {
+    if scope == ListScope::Everywhere {
         read(client, &mut by_owner, uid).await;
     }
     tree(&by_owner, uid, 0)
@@ -41,7 +41,7 @@ pub async fn by(client: &Client, copy: &Value) -> Vec<Node> {
 
 /// Where owned objects may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum ListScope {
     /// In the namespace of their owner.
     Namespace,
     /// In any namespace, or in none.
@@ -127,7 +127,7 @@ fn tree(by_owner: &HashMap<String, Vec<Value>>, uid: &str, depth: usize) -> Vec<
 }
 
 /// All kinds that can be listed, each in the version that the server prefers; those in namespaces, or the others, too.
-async fn kinds(client: &Client, reach: Reach) -> Vec<Resource> {
+async fn kinds(client: &Client, scope: ListScope) -> Vec<Resource> {
     let mut groups = vec![(String::new(), "v1".to_owned(), "/api/v1".to_owned())];
     let listed = client.raw_get("/apis").await.unwrap_or_default();
     for group in listed["groups"].as_array().into_iter().flatten() {
@@ -139,7 +139,7 @@ async fn kinds(client: &Client, reach: Reach) -> Vec<Resource> {
     let found: Vec<Vec<Resource>> = stream::iter(groups)
         .map(async |(group, version, path)| {
             let list = client.raw_get(&path).await.unwrap_or_default();
-            resources(&list, &group, &version, reach)
+            resources(&list, &group, &version, scope)
         })
         .buffer_unordered(AT_ONCE)
         .collect()
@@ -147,12 +147,12 @@ async fn kinds(client: &Client, reach: Reach) -> Vec<Resource> {
     found.into_iter().flatten().collect()
 }
 
-fn resources(list: &Value, group: &str, version: &str, reach: Reach) -> Vec<Resource> {
+fn resources(list: &Value, group: &str, version: &str, scope: ListScope) -> Vec<Resource> {
     let all = list["resources"].as_array().into_iter().flatten();
     let kept = all.filter(|one| {
         let name = one["name"].as_str().unwrap_or_default();
         let listed = one["verbs"].as_array().into_iter().flatten().any(|verb| verb == "list");
-        (one["namespaced"] == true || reach == Reach::Everywhere)
+        (one["namespaced"] == true || scope == ListScope::Everywhere)
             && listed
             && !name.contains('/')
             && !LEFT_OUT.contains(&name)
@@ -189,11 +189,11 @@ mod tests {
             one("pods", true, &["list"]), one("pods/log", true, &["list"]), one("nodes", false, &["list"]),
             one("bindings", true, &["create"]), one("events", true, &["list"]),
         ] });
-        let found = |reach: Reach| {
-            resources(&list, "", "v1", reach).iter().map(|kind| kind.plural.to_string()).collect::<Vec<_>>()
+        let found = |scope: ListScope| {
+            resources(&list, "", "v1", scope).iter().map(|kind| kind.plural.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(found(Reach::Namespace), ["pods"]);
-        assert_eq!(found(Reach::Everywhere), ["pods", "nodes"]);
+        assert_eq!(found(ListScope::Namespace), ["pods"]);
+        assert_eq!(found(ListScope::Everywhere), ["pods", "nodes"]);
     }
 
     #[tokio::test(flavor = "multi_thread")]

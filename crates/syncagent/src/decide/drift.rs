@@ -78,7 +78,8 @@ pub(super) fn look<T: Transform>(
         let notes = (!context.paused).then(|| remember(pair, &desired, Seen::stored(&desired, copy)));
         return Ok(Found { notes: notes.into_iter().collect(), ..Found::default() });
     };
-    let drifted = seen.drifted(&desired, copy);
+    let mut drifted = seen.drifted(&desired, copy);
+    drifted.retain(|field| !is_as_ordered(&desired, copy, &field.keys));
     compare(context, pair, (&desired, copy), (seen, drifted))
 }
 
@@ -144,6 +145,11 @@ fn compare<T: Transform>(
     if counts {
         next.reverts.push(Reverted { at: now, guard });
     }
+    // An apply writes every field: what somebody had edited before the last note goes back with the others, and counts as it is stored then.
+    let renewed = (pair.apply && !seen.altered.is_empty()).then(|| SeenNote::Stored {
+        drifted: seen.carried(desired, desired, copy, |keys| is_as_ordered(desired, copy, keys)),
+        before: next.clone(),
+    });
     let note = (is_changed || counts).then(|| remember(pair, desired, next));
     let mut found = Found { drifted: Some(copy_of), ..Found::default() };
     if reverted.is_empty() {
@@ -152,6 +158,10 @@ fn compare<T: Transform>(
         let others: Vec<Field> = drifted.iter().filter(stays).cloned().collect();
         found.reverts.extend(note);
         found.reverts.push(pair.revert(desired, copy, &reverted, &others)?);
+        found.reverts.extend(renewed.map(|seen| {
+            let (entry, value, copy) = (pair.entry.clone(), desired.clone(), pair.copy_at.clone());
+            Step::RememberSeen { entry, value, copy, seen }
+        }));
     }
     Ok(found)
 }
@@ -209,6 +219,16 @@ fn writes<T>(pair: &Pair<'_, T>, step: &Step) -> bool {
 
 fn remembers<T>(pair: &Pair<'_, T>, step: &Step) -> bool {
     matches!(step, Step::Remember { entry, .. } if *entry == pair.entry)
+}
+
+/// Whether a field of a copy is exactly what is ordered: that is nobody's drift, whatever was stored of it before.
+fn is_as_ordered(desired: &Value, copy: &Value, keys: &[String]) -> bool {
+    let there = at(copy, keys);
+    there.is_some() && there == at(desired, keys)
+}
+
+fn at<'a>(object: &'a Value, keys: &[String]) -> Option<&'a Value> {
+    keys.iter().try_fold(object, |object, key| object.get(key))
 }
 
 /// Whether edits write a field, or something above or below it.

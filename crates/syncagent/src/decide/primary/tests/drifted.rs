@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Model, key, rules};
 use crate::api::PAUSE;
 use crate::decide::drift::{MOST_REVERTS, WINDOW};
-use crate::decide::state::{PrimaryState, entry_key};
+use crate::decide::state::{PrimaryState, checksum, entry_key};
 use crate::decide::{Plan, Step};
 use crate::rules::Rules;
 
@@ -335,4 +335,32 @@ fn copies_of_related_objects_from_kcp_are_watched_too() {
         Rules::compile(&crate::rules::tests::published(from_service), &super::with_status(), "agent").unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("spec.related[0].drift is only for related objects whose origin is kcp"), "{text}");
+}
+
+#[test]
+fn what_was_edited_before_it_was_noted_and_is_as_ordered_again_is_never_contested() {
+    for rules in ways("Revert") {
+        let mut model = placed(&rules, json!({ "size": 1, "region": "eu" }));
+        // Somebody edited the size before what the server stored was noted, and an apply has written it since.
+        let (key, mut seen) = (key(), model.seen().unwrap().clone());
+        seen.altered.insert("spec.size".to_owned(), checksum(&json!(7)));
+        model.state.note_seen(&entry_key(&key.cluster, &key.namespace, &key.name), seen);
+        assert!(model.plan(&rules).is_settled());
+        assert_eq!(model.found(&rules).unwrap().fields.len(), 0);
+
+        model.meddle(json!({ "region": "us" }));
+        let found = model.found(&rules).unwrap();
+        assert_eq!(
+            (found.reverted.into_keys().collect::<Vec<_>>(), found.contested),
+            (vec!["spec.region".into()], false)
+        );
+        model.settle(&rules);
+        assert_eq!(model.spec(), &json!({ "size": 1, "region": "eu" }));
+        if rules.apply {
+            assert!(model.seen().unwrap().altered.is_empty(), "the apply has written it, and that counts as stored");
+            model.meddle(json!({ "size": 7 }));
+            model.settle(&rules);
+            assert_eq!(model.spec()["size"], 1);
+        }
+    }
 }

@@ -171,7 +171,7 @@ const NAMING_AND_RELATED: &str = r#"  # Where copies go. By default: one namespa
 "#;
 
 /// What comes up once orders are there. Without an example of its own, each stays off.
-const DRIFT_AND_PAUSE: &str = r#"
+const DRIFT_AND_PAUSE: &str = r"
   # What others change on copies stays as it is. Report names it, Revert sets it back: docs/publishing/drift.md
   # drift:
   #   policy: Report
@@ -180,7 +180,7 @@ const DRIFT_AND_PAUSE: &str = r#"
 
   # A copy with annotation syncagent.kcp.io/pause rests. To let consumers pause their orders, too: docs/publishing/pausing.md
   # pause: Both
-"#;
+";
 
 /// Where what is there already comes from. An API of somebody else leads in one direction only.
 const IMPORT: &str = r#"

@@ -55,7 +55,7 @@ pub(super) fn refused(one: &Published, message: &str, text: String, facts: &Fact
             .fix("# what stands in the way of it, and what it would become:")
             .fixes(command(&format!("{object} --dry-run")))
     } else {
-        let accept: String = fields.iter().map(|field| format!(" --accept {}", quoted(field))).collect();
+        let accept: String = fields.iter().fold(String::new(), |text, field| text + " --accept " + &quoted(field));
         let differ =
             format!("# change {} on the object or by the rules; or, if the change is meant:", fields.join(" and "));
         found.fix(differ).fixes(command(&format!("{object}{accept} --dry-run")))

@@ -8,6 +8,7 @@
 //!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
 //!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ─▶ keeper ─┬─▶ schemas   APIResourceSchemas, status of PublishedResources
 //!       │                                                            ├─▶ export    APIExport
+//!       │                                                            ├─▶ platform_mesh  AcceptAPIs
 //!       │                                                            ├─▶ rights    what the service cluster grants and serves
 //!       │                                                            └─▶ objects   consumers' objects and their copies
 //!       └─ events    written in the background
@@ -34,6 +35,7 @@ pub mod timing;
 mod discovery;
 mod export;
 mod objects;
+mod platform_mesh;
 mod renewal;
 mod schemas;
 mod withdrawals;
@@ -305,6 +307,7 @@ impl Agent {
         let (grants, granted) = watch::channel(Granted::default());
         let (choices, chosen) = watch::channel(schemas::Chosen::default());
         let (releases, released) = watch::channel(objects::Released::default());
+        let (accepts, accepted) = watch::channel(platform_mesh::Reports::default());
         let (refused, to_ask_again) = mpsc::unbounded_channel();
         self.dashboard.follow(&self.places, kept.clone(), troubles.clone());
         let mut parts = JoinSet::new();
@@ -320,12 +323,14 @@ impl Agent {
         run_part(&mut parts, "the withdrawals controller", withdrawals);
 
         if self.enabled(Controller::ApiResourceSchema) {
-            let schemas = self.schemas(&local, choices, (exported, troubles, granted.clone()));
+            let schemas = self.schemas(&local, choices, (exported.clone(), troubles, granted.clone(), accepted));
             run_part(&mut parts, "the apiresourceschema controller", schemas.run(kept.clone(), halt.clone()));
         }
         if self.enabled(Controller::ApiExport) {
             let export = self.export(exports, chosen, released);
             run_part(&mut parts, "the apiexport controller", export.run(kept.clone(), halt.clone()));
+            let accept_apis = self.accept_apis(&local, exported, accepts);
+            run_part(&mut parts, "the acceptapi controller", accept_apis.run(kept.clone(), halt.clone()));
         }
         if self.enabled(Controller::Sync) {
             let context = self.objects_context(local, (all_troubles, refused, releases), granted);
@@ -362,10 +367,11 @@ impl Agent {
         &self,
         local: &Client,
         chosen: watch::Sender<schemas::Chosen>,
-        (exported, troubles, granted): (
+        (exported, troubles, granted, accepted): (
             watch::Receiver<Exported>,
             watch::Receiver<objects::Troubles>,
             watch::Receiver<Granted>,
+            watch::Receiver<platform_mesh::Reports>,
         ),
     ) -> schemas::Schemas {
         let config = &self.config;
@@ -379,6 +385,7 @@ impl Agent {
             exported,
             troubles,
             granted,
+            accepted,
             servers: [("the service cluster", config.local.clone()), ("kcp", config.kcp.clone())],
             syncs: !config.disabled.contains(&Controller::Sync),
             beat: config.timing.into(),
@@ -413,6 +420,24 @@ impl Agent {
             doubts: parking_lot::Mutex::default(),
             taken: parking_lot::Mutex::default(),
             concerned: parking_lot::Mutex::default(),
+        }
+    }
+
+    /// The controller of AcceptAPIs.
+    fn accept_apis(
+        &self,
+        local: &Client,
+        exported: watch::Receiver<Exported>,
+        reports: watch::Sender<platform_mesh::Reports>,
+    ) -> platform_mesh::AcceptApis {
+        platform_mesh::AcceptApis {
+            local: local.clone(),
+            workspace: self.places.export.client.clone(),
+            export: self.places.export_name.clone(),
+            agent: self.config.agent_name.clone(),
+            recorder: self.recorder.of(platform_mesh::CONTROLLER),
+            exported,
+            reports,
         }
     }
 

@@ -17,7 +17,7 @@ mod strict;
 pub use conversion::{Conversion, ConversionRule, ConversionStep, ConversionWebhook, MoveStep, PublishedVersion};
 pub use crd::crd;
 pub use drift::{Drift, DriftField};
-pub use implements::{ApiOrigin, Implements, MappingInForce};
+pub use implements::{Accept, AcceptBoundary, AcceptFilter, ApiOrigin, Implements, MappingInForce};
 pub use import::Import;
 pub use limits::{AdmissionRule, Limits};
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
@@ -78,6 +78,10 @@ pub const WITHDRAWAL: &str = "syncagent.kcp.io/withdrawal";
 pub const WITHDRAW_AT: &str = "syncagent.kcp.io/withdraw-at";
 /// Annotation on PublishedResources: what consumers are told about their withdrawal.
 pub const WITHDRAW_MESSAGE: &str = "syncagent.kcp.io/withdraw-message";
+/// Annotation on PublishedResources: `true` deletes the AcceptAPI of spec.implements.accept, so that the broker moves all orders elsewhere.
+pub const DRAIN: &str = "syncagent.kcp.io/drain";
+/// Annotation on AcceptAPIs: UID of the PublishedResource that they are kept for.
+pub const KEPT_FOR: &str = "syncagent.kcp.io/kept-for";
 /// Label on copies: logical cluster of the source.
 pub const REMOTE_CLUSTER: &str = "syncagent.kcp.io/remote-object-cluster";
 /// Label on copies: SHA-1 of the source's name.

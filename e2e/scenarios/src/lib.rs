@@ -240,6 +240,8 @@ pub fn all() -> Vec<Scenario> {
             a_changed_mapping_waits_for_an_approval
             a_first_draft_is_written_from_the_live_export
             a_provider_writes_steps_and_the_doctor_says_when_the_platforms_api_has_changed
+            an_agent_keeps_what_says_which_orders_come
+            what_others_accept_is_left_alone
             a_certificate_moves_from_one_issuer_to_another_and_is_never_without
             a_database_moves_after_its_content_was_copied
             all_orders_of_a_provider_move_although_agents_are_killed_again_and_again;

@@ -1,5 +1,6 @@
 //! What brokers and portals ask of an order's status, and what rules look at for it.
 
+mod accepting;
 mod broker;
 mod brokered;
 mod commands;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::related::{encoded, secret};
 
+pub(super) use accepting::{an_agent_keeps_what_says_which_orders_come, what_others_accept_is_left_alone};
 pub(super) use brokered::{
     a_certificate_moves_from_one_issuer_to_another_and_is_never_without, a_database_moves_after_its_content_was_copied,
     all_orders_of_a_provider_move_although_agents_are_killed_again_and_again,

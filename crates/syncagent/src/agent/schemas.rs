@@ -28,6 +28,7 @@ use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome, reason};
 use super::objects::{ObjectsReport, Troubles};
+use super::platform_mesh::{AcceptReport, Reports};
 use super::retry::{Retry, wait_until};
 use super::rights::Granted;
 use crate::api::{
@@ -124,6 +125,8 @@ pub(crate) struct Schemas {
     pub(crate) troubles: Receiver<Troubles>,
     /// What the service cluster grants and serves.
     pub(crate) granted: Receiver<Granted>,
+    /// How AcceptAPIs are doing; nobody tells if their controller does not run.
+    pub(crate) accepted: Receiver<Reports>,
     /// Both servers, which may have gone back in time.
     pub(crate) servers: [(&'static str, Server); 2],
     /// Whether this agent synchronises objects at all.
@@ -177,6 +180,7 @@ impl Schemas {
         let mut exported = self.exported.clone();
         let mut troubles = self.troubles.clone();
         let mut granted = self.granted.clone();
+        let mut accepted = self.accepted.clone();
         let part = self.health.part(format!("schema and status of PublishedResource {name}"));
         let about = format!("PublishedResource {name}");
         let mut retry = Retry::for_objects();
@@ -187,7 +191,8 @@ impl Schemas {
             let now = Arc::clone(&catalog.borrow_and_update());
             let case = {
                 let (exported, troubles) = (exported.borrow_and_update(), troubles.borrow_and_update());
-                Case::of(&now, (&exported, &troubles, &granted.borrow_and_update()), name)
+                let accept = accepted.borrow_and_update().get(name).cloned();
+                Case::of(&now, (&exported, &troubles, &granted.borrow_and_update(), accept), name)
             };
             let Some(case) = case else {
                 self.gate.forget(name);
@@ -246,6 +251,7 @@ impl Schemas {
                 () = changes(&mut exported) => {}
                 () = changes(&mut troubles) => {}
                 () = changes(&mut granted) => {}
+                () = changes(&mut accepted) => {}
                 () = retry.due() => {}
                 () = wait_until(again.filter(|_| !settled)) => {}
             }
@@ -298,6 +304,7 @@ impl Schemas {
             objects: case.objects.as_ref(),
             rights: case.rights.clone(),
             doubts: case.doubts.as_deref(),
+            accept: case.accept.as_ref(),
             rivalry: case.rivalry.as_deref(),
             refused: false,
             serving,
@@ -447,6 +454,7 @@ struct Case {
     objects: Option<ObjectsReport>,
     rights: Option<Result<(), String>>,
     doubts: Option<Vec<String>>,
+    accept: Option<AcceptReport>,
     /// What is said about another agent that would serve it too, and whether that one does.
     rivalry: Option<String>,
     refused: bool,
@@ -456,7 +464,7 @@ struct Case {
 impl Case {
     fn of(
         catalog: &Catalog,
-        (exported, troubles, granted): (&Exported, &Troubles, &Granted),
+        (exported, troubles, granted, accept): (&Exported, &Troubles, &Granted, Option<AcceptReport>),
         name: &str,
     ) -> Option<Self> {
         let entry = catalog.entries.get(name).cloned();
@@ -484,6 +492,7 @@ impl Case {
             objects: troubles.get(name).cloned(),
             rights,
             doubts: known.then_some(doubts),
+            accept,
             rivalry: refused.map(|refused| refused.why.clone()).or_else(|| catalog.awaited.get(name).cloned()),
             refused: refused.is_some(),
             kept: catalog.kept,
@@ -548,6 +557,7 @@ impl PartialEq for Case {
             && self.objects == other.objects
             && self.rights == other.rights
             && self.doubts == other.doubts
+            && self.accept == other.accept
             && self.rivalry == other.rivalry
             && self.refused == other.refused
             && self.kept == other.kept

@@ -37,6 +37,41 @@ described! {
         /// What makes the status of the order, in order, beginning with an empty one. self is the order so far, other the copy. A move takes the value
         /// from the copy.
         pub status: Vec<ConversionStep>,
+        /// Which orders a broker of Platform Mesh may bring here: the agent keeps an AcceptAPI named PLURAL.GROUP in the workspace of its APIExport
+        /// as soon as that export serves the API. It is deleted, which makes the broker move all orders elsewhere, by the annotation
+        /// syncagent.kcp.io/drain: "true", when this field is removed, and when the API is withdrawn. Absent means none is kept.
+        pub accept: Option<Accept>,
+    }
+
+    /// Which orders a broker may bring here.
+    pub struct Accept {
+        /// What must hold for an order: all of them. Absent means that every order may come.
+        pub filters: Vec<AcceptFilter> = json!({ "x-kubernetes-list-type": "atomic", "maxItems": 64 }),
+    }
+
+    /// What must hold for one field: all that is said here. An order that lacks the field passes.
+    pub struct AcceptFilter {
+        /// Path below spec of the order, with dots, such as tier. Lists cannot be reached.
+        @required
+        pub key: String = json!({
+            "minLength": 1,
+            "maxLength": 256,
+            "x-kubernetes-validations": [{ "rule": "!self.startsWith('spec.')", "message": "write the path without spec., which it is below anyway" }],
+        }),
+        /// The value is one of these.
+        pub value_in: Vec<String> = json!({ "x-kubernetes-list-type": "atomic" }),
+        /// The value ends with this.
+        pub suffix: String,
+        /// The value is a whole number within these bounds.
+        pub boundary: Option<AcceptBoundary>,
+    }
+
+    /// Bounds of a whole number, both included. The broker heeds no negative ones.
+    pub struct AcceptBoundary {
+        /// The least.
+        pub min: Option<i64> = json!({ "minimum": 0 }),
+        /// The most.
+        pub max: Option<i64> = json!({ "minimum": 0 }),
     }
 
     /// The APIExport that an API was taken from.

@@ -21,26 +21,67 @@ use super::word;
 use crate::related::encoded;
 
 /// A platform with a broker, and two providers.
-struct Market {
+pub(super) struct Market {
     /// The platform and its consumers.
-    platform: Stage,
-    providers: [Stage; 2],
+    pub(super) platform: Stage,
+    pub(super) providers: [Stage; 2],
     example: Example,
-    kind: Resource,
-    running: Running,
+    pub(super) kind: Resource,
+    pub(super) running: Running,
     operators: Vec<JoinHandle<()>>,
 }
 
-fn accept_apis() -> Resource {
+/// Who says which orders a provider takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accepting {
+    /// Somebody creates an AcceptAPI.
+    ByHand,
+    /// The agent keeps one, as the PublishedResource says.
+    ByAgent,
+}
+
+pub(super) fn accept_apis() -> Resource {
     Resource::cluster_wide(GROUP, "v1alpha1", "AcceptAPI", "acceptapis")
 }
 
+/// Changes the PublishedResource of a provider.
+async fn edit(provider: &Stage, example: &Example, patch: &Value) -> anyhow::Result<()> {
+    let name = provider.published_name(&example.local(provider).kind);
+    provider.service.merge_patch(&kinds::published_resources(), None, &name, patch).await?;
+    Ok(())
+}
+
 impl Market {
+    /// Changes the PublishedResource of a provider.
+    pub(super) async fn edit(&self, provider: usize, patch: &Value) -> anyhow::Result<()> {
+        edit(&self.providers[provider], &self.example, patch).await
+    }
+
+    /// Waits for a condition of the PublishedResource of a provider.
+    pub(super) async fn says(&self, provider: usize, kind: &str, reason: &str) -> anyhow::Result<Value> {
+        let provider = &self.providers[provider];
+        let name = provider.published_name(&self.example.local(provider).kind);
+        let at = (&provider.service, &kinds::published_resources(), None, &*name);
+        let what = format!("{kind} is {reason}");
+        let found = provider.object(&what, at, |it| condition(it, kind)["reason"] == reason).await?;
+        Ok(condition(&found, kind).clone())
+    }
+
     /// Everything but agents. Each provider takes what its filters say.
     async fn open(
         world: Arc<dyn World>,
         example: Example,
         filters: [Value; 2],
+        migration: Option<MigrationStage>,
+    ) -> anyhow::Result<Self> {
+        Self::prepare(world, example, (filters, Accepting::ByHand), migration).await
+    }
+
+    /// The same, with whoever says what is taken.
+    pub(super) async fn prepare(
+        world: Arc<dyn World>,
+        example: Example,
+        (filters, accepting): ([Value; 2], Accepting),
         migration: Option<MigrationStage>,
     ) -> anyhow::Result<Self> {
         let platform = Stage::bare(Arc::clone(&world)).await?;
@@ -54,6 +95,11 @@ impl Market {
         for (at, (provider, filters)) in providers.iter().zip(&filters).enumerate() {
             example.publish(provider, &group, at == 1).await?;
             platform::bind(provider, &provider.provider, (&own, platform::ACCEPT), &[]).await?;
+            if accepting == Accepting::ByAgent {
+                edit(provider, &example, &json!({ "spec": { "implements": { "accept": { "filters": filters } } } }))
+                    .await?;
+                continue;
+            }
             let accept = json!({
                 "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "AcceptAPI", "metadata": { "name": plural },
                 "spec": {
@@ -70,7 +116,9 @@ impl Market {
                 })
                 .await?;
         }
-        platform::bind(&platform, &platform.team_a, (&own, EXPORT), &["secrets", "namespaces"]).await?;
+        for team in [&platform.team_a, &platform.team_b] {
+            platform::bind(&platform, team, (&own, EXPORT), &["secrets", "namespaces"]).await?;
+        }
         let operators = providers.iter().map(|provider| example.operate(provider)).collect();
         let kind = Resource::namespaced(&group, "v1alpha1", kind, plural);
         let of = |provider: &Stage| Provider {
@@ -91,7 +139,7 @@ impl Market {
     }
 
     /// Starts both agents, and waits for what their exports claim: the broker accepts that once, as it is when the first order comes.
-    async fn agents(&self) -> anyhow::Result<[Agent; 2]> {
+    pub(super) async fn agents(&self) -> anyhow::Result<[Agent; 2]> {
         let agents = [self.providers[0].start_agent()?, self.providers[1].start_agent()?];
         for provider in &self.providers {
             let claims = async || {
@@ -106,18 +154,23 @@ impl Market {
         Ok(agents)
     }
 
-    async fn order(&self, name: &str, spec: Value) -> anyhow::Result<()> {
+    pub(super) async fn order(&self, name: &str, spec: Value) -> anyhow::Result<()> {
         self.platform.order_kind(&self.kind, &self.platform.team_a, name, spec).await.map(drop)
     }
 
-    async fn order_is(&self, what: &str, name: &str, good: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+    pub(super) async fn order_is(
+        &self,
+        what: &str,
+        name: &str,
+        good: impl Fn(&Value) -> bool,
+    ) -> anyhow::Result<Value> {
         let at = (&self.platform.team_a.client, &self.kind, Some(NAMESPACE), name);
         let found = self.platform.object(what, at, good).await;
         found.with_context(|| format!("the broker says {:#?}", self.running.broker.errors().last()))
     }
 
     /// Waits until an order is served by one of the providers, and nothing is left at the other.
-    async fn settled(&self, name: &str, provider: usize) -> anyhow::Result<()> {
+    pub(super) async fn settled(&self, name: &str, provider: usize) -> anyhow::Result<()> {
         let (broker, team) = (&self.running.broker, &self.platform.team_a);
         let wanted = (self.providers[provider].export_name().to_owned(), false);
         self.platform
@@ -141,13 +194,13 @@ impl Market {
         Ok(provider.service.list(&self.example.local(provider), None, &ListOptions::default()).await?)
     }
 
-    async fn cancel(&self, name: &str) -> anyhow::Result<()> {
+    pub(super) async fn cancel(&self, name: &str) -> anyhow::Result<()> {
         let client = &self.platform.team_a.client;
         Ok(client.delete(&self.kind, Some(NAMESPACE), name, &DeleteOptions::default()).await?)
     }
 
     /// Waits until nothing of an order is left anywhere.
-    async fn ended(&self, name: &str) -> anyhow::Result<()> {
+    pub(super) async fn ended(&self, name: &str) -> anyhow::Result<()> {
         let (client, secrets) = (&self.platform.team_a.client, kinds::secrets());
         self.platform.gone("the order goes", (client, &self.kind, Some(NAMESPACE), name)).await?;
         let secret = (self.example.secret)(name);
@@ -155,7 +208,7 @@ impl Market {
     }
 
     /// Ends everything; the broker has never missed a related object that a status named.
-    async fn close(self) -> anyhow::Result<()> {
+    pub(super) async fn close(self) -> anyhow::Result<()> {
         let missing: Vec<String> = self.missing();
         ensure!(
             missing.is_empty(),

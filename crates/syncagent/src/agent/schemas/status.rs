@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::catalog::{KeptStatus, Problem};
 use crate::agent::objects::{Drift, ImportsReport, ObjectsReport};
+use crate::agent::platform_mesh::{self, AcceptReport};
 use crate::api::{MappingInForce, PublishedResource, WITHDRAW_AT};
 use crate::rules::serving::{self, Serving};
 
@@ -22,7 +23,7 @@ const DRIFT_FREE: &str = "DriftFree";
 /// Whether all objects that `spec.import` selects have their orders.
 const OBJECTS_IMPORTED: &str = "ObjectsImported";
 /// Our conditions, in the order in which they are shown, whichever is known first.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "RulesValid",
     "SchemaPublished",
     "ExportUpdated",
@@ -33,6 +34,7 @@ const ORDER: [&str; 14] = [
     "ObjectsSynced",
     DRIFT_FREE,
     OBJECTS_IMPORTED,
+    platform_mesh::CONDITION,
     "RightsGranted",
     "RulesPlausible",
     SERVED_BY_ONE,
@@ -63,6 +65,8 @@ pub(super) struct Report<'a> {
     pub(super) rights: Option<Result<(), String>>,
     /// What is doubtful about the rules although they are valid; nothing while that is not known.
     pub(super) doubts: Option<&'a [String]>,
+    /// How its AcceptAPI is doing; nothing if it has none, or that is not known.
+    pub(super) accept: Option<&'a AcceptReport>,
     /// What is said about another agent that would serve it too.
     pub(super) rivalry: Option<&'a str>,
     /// Whether that other agent serves it, and tells all the rest.
@@ -121,6 +125,7 @@ impl<'a> Report<'a> {
             objects: None,
             rights: None,
             doubts: None,
+            accept: None,
             rivalry,
             refused: true,
             serving: None,
@@ -184,6 +189,7 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, kept: KeptStatu
             objects_synced(report),
             drift_free(report, &old),
             objects_imported(pr, report, &old),
+            accept_api_kept(report),
             rights_granted(report),
             rules_plausible(report),
             served_by_one(pr, report, &old),
@@ -405,6 +411,11 @@ fn rights_granted(report: &Report<'_>) -> Option<Condition> {
         Err(lacking) => (false, "Missing", lacking),
     };
     Some(Condition { kind: "RightsGranted", holds, reason, message })
+}
+
+fn accept_api_kept(report: &Report<'_>) -> Option<Condition> {
+    let AcceptReport { holds, reason, message } = report.accept?;
+    Some(Condition { kind: platform_mesh::CONDITION, holds: *holds, reason, message: message.clone() })
 }
 
 fn rules_plausible(report: &Report<'_>) -> Option<Condition> {

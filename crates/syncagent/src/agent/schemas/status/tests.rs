@@ -29,6 +29,7 @@ fn good() -> Report<'static> {
         objects: Some(&FINE),
         rights: Some(Ok(())),
         doubts: Some(&[]),
+        accept: None,
         rivalry: None,
         refused: false,
         serving: None,
@@ -158,7 +159,10 @@ fn conditions_are_in_the_same_order_whichever_is_known_first() {
         let mapping = MappingChoice { held: Some("steps".to_owned()), ..MappingChoice::default() };
         let objects = ObjectsReport { drift: Some(Drift::None), imports: Some(ImportsReport::Done), ..FINE };
         let objects = Some(&objects);
-        let all = Report { rivalry: Some("both"), held: Some("v2"), mapping, withdrawal, rewound, objects, ..good() };
+        let kept = AcceptReport { holds: true, reason: "Kept", message: String::new() };
+        let accept = Some(&kept);
+        let said = Report { rivalry: Some("both"), held: Some("v2"), rewound, accept, ..good() };
+        let all = Report { mapping, withdrawal, objects, ..said };
         let then = patch(&published(&first["status"]["conditions"]), &all, ALL, "now").unwrap();
         let then = then["status"]["conditions"].as_array().unwrap();
         assert_eq!(then.iter().map(|it| it["type"].as_str().unwrap()).collect::<Vec<_>>(), ORDER);

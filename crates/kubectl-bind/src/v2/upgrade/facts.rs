@@ -213,3 +213,69 @@ impl Reasons {
         .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use carrick_bind_api::names::OWNER_LABEL;
+    use serde_json::json;
+
+    use super::*;
+
+    fn source(name: &str, known: Option<&str>) -> Value {
+        let annotations = known.map_or_else(|| json!({}), |uid| json!({PROVIDER_UID_ANNOTATION: uid}));
+        json!({"metadata": {"name": name, "namespace": "team", "annotations": annotations}})
+    }
+
+    fn copy(name: &str, uid: &str) -> Value {
+        json!({"metadata": {"name": name, "namespace": "team", "uid": uid, "annotations": {CONTRACT_ANNOTATION: "c-1"}}})
+    }
+
+    /// What stands against an object, given what the provider has.
+    fn reasons(sources: &[Value], there: &[Value]) -> Vec<String> {
+        let uid = |it: &Value| it["metadata"]["uid"].as_str().unwrap().to_owned();
+        let by_uid: HashMap<String, &Value> = there.iter().map(|it| (uid(it), it)).collect();
+        let mut reasons = Reasons::default();
+        for source in sources {
+            reasons.look_at(source, &by_uid);
+        }
+        reasons.words("a.x")
+    }
+
+    #[test]
+    fn an_object_goes_on_under_v2_if_its_copy_is_in_its_place() {
+        assert_eq!(reasons(&[source("db", Some("1"))], &[copy("db", "1")]), Vec::<String>::new());
+        let mut shown = source("db", Some("1"));
+        shown["metadata"]["labels"] = json!({OWNER_LABEL: "provider"});
+        let mut unmarked = copy("db", "1");
+        unmarked["metadata"]["annotations"] = json!({});
+        for (source, there, says) in [
+            (
+                source("db", Some("1")),
+                copy("c-1-db", "1"),
+                "isolation Prefixed or Namespaced, or namespaces that are mapped",
+            ),
+            (
+                shown,
+                copy("db", "1"),
+                "objects are shown from the provider (existing-objects), which v2 does not do: team/db",
+            ),
+            (
+                source("db", None),
+                copy("db", "1"),
+                "objects have no copy yet; wait until 0.8 has synced them, or delete them: team/db",
+            ),
+            (source("db", Some("1")), copy("db", "2"), "is it the same provider?: team/db"),
+            (source("db", Some("1")), unmarked, "copies are not at the provider of the Connection"),
+        ] {
+            let reasons = reasons(&[source], &[there]);
+            assert!(reasons.len() == 1 && reasons[0].starts_with("a.x: ") && reasons[0].contains(says), "{reasons:?}");
+        }
+    }
+
+    #[test]
+    fn of_many_objects_a_few_are_named() {
+        let sources: Vec<Value> = (1..=7).map(|number| source(&format!("db-{number}"), None)).collect();
+        let reasons = reasons(&sources, &[]);
+        assert!(reasons.len() == 1 && reasons[0].ends_with("team/db-5 and 2 more"), "{reasons:?}");
+    }
+}

@@ -232,3 +232,85 @@ async fn release(client: &Client, facts: &Facts, request: &options::Upgrade) -> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use carrick_bind_api::core::ClusterBinding;
+
+    use super::*;
+
+    fn binding(more: &Value) -> ApiServiceBinding {
+        let mut object = json!({"metadata": {"name": "law"}});
+        carrick_json::merge::apply(&mut object, more);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn connection(more: &Value) -> Connection {
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        let mut object = json!({"metadata": {"name": "west"}, "status": {"conditions": ready}});
+        carrick_json::merge::apply(&mut object, more);
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn cluster_binding(name: &str, connection: &str, api: &str) -> ClusterBinding {
+        let spec = json!({"connectionRef": {"name": connection}, "apis": [{"name": api}]});
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn a_bundle_a_claim_and_an_end_stand_against_an_upgrade_and_each_says_what_to_do() {
+        assert_eq!(of_binding(&binding(&json!({}))), Vec::<String>::new());
+        let claims = json!({"status": {"permissionClaims": [{"group": "", "resource": "secrets"}, {"group": "", "resource": "configmaps"}]}});
+        let owner = json!([{"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBindingBundle", "name": "all", "uid": "u", "controller": true}]);
+        for (more, says) in [
+            (
+                claims,
+                "claims secrets, configmaps: permission claims cannot be carried over to relatedResources; end them first",
+            ),
+            (
+                json!({"metadata": {"ownerReferences": owner}}),
+                "APIServiceBindingBundle all, which would create it again; delete the bundle first",
+            ),
+            (json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), "it is being unbound"),
+        ] {
+            let reasons = of_binding(&binding(&more));
+            assert!(reasons.len() == 1 && reasons[0].contains(says), "{reasons:?}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_cannot_take_over_yet_says_why() {
+        let crds = [json!({"metadata": {"name": "a.x"}})];
+        let reasons = |known: &Known, more: &Value| of_connection(known, &connection(more), &crds, "law");
+        let known = Known { cluster_bindings: vec![cluster_binding("law", "west", "a.x")], ..Known::default() };
+        assert_eq!(reasons(&known, &json!({})), Vec::<String>::new(), "what an upgrade that was interrupted has left");
+        let other = |name: &str, connection: &str, api: &str| Known {
+            cluster_bindings: vec![cluster_binding(name, connection, api)],
+            ..Known::default()
+        };
+        let not_ready =
+            json!({"status": {"conditions": [{"type": "Ready", "status": "False", "message": "no answer"}]}});
+        for (known, more, says) in [
+            (Known::default(), not_ready, "Connection west is not ready: no answer"),
+            (Known::default(), json!({"spec": {"autoBind": true}}), "upgrade first, and set spec.autoBind then"),
+            (
+                Known::default(),
+                json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+                "Connection west is being deleted",
+            ),
+            (
+                other("shop", "west", "a.x"),
+                json!({}),
+                "a.x is listed by ClusterBinding shop already; unbind it there first",
+            ),
+            (
+                other("law", "east", "b.x"),
+                json!({}),
+                "ClusterBinding law exists, for Connection east; rename or unbind it first",
+            ),
+        ] {
+            let reasons = reasons(&known, &more);
+            assert!(reasons.len() == 1 && reasons[0].contains(says), "{says}: {reasons:?}");
+        }
+    }
+}

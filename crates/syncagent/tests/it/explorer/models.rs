@@ -87,6 +87,13 @@ fn nor_one_whose_copy_is_written_by_server_side_apply() {
 }
 
 #[test]
+fn a_copy_that_lost_a_label_of_its_link_is_followed_and_gets_it_back() {
+    let script = &[Act::Order(1), Act::Unlink, Act::Change(2), Act::Cancel];
+    let faults = Faults { late: 1, lost: 0, restarts: 1, secrets: 0 };
+    Model { rules: plain, script, faults }.keeps_its_promises(&[Planted::LinkOverlooked]);
+}
+
+#[test]
 fn nothing_is_left_of_what_was_ordered_in_between() {
     let script = &[Act::Order(1), Act::Change(2), Act::Change(3)];
     let faults = Faults { late: 2, lost: 0, restarts: 1, secrets: 0 };
@@ -150,7 +157,17 @@ fn drift_keeps_its_promises(policy: &str, apply: bool, chances: Chances, defects
 fn drift_is_set_back_never_against_what_the_server_stores_and_never_for_ever() {
     let chances = Chances { edits: 4, changes: 0, pauses: 0, restarts: 1, secrets: 0, windows: 1 };
     let defects = [DriftDefect::AgainstWhatWasSent, DriftDefect::Uncounted, DriftDefect::CountedAfterwards];
-    drift_keeps_its_promises("Revert", false, chances, &defects);
+    for apply in [false, true] {
+        drift_keeps_its_promises("Revert", apply, chances, &defects);
+    }
+}
+
+#[test]
+fn drift_is_set_back_also_after_the_memory_was_lost() {
+    let chances = Chances { edits: 2, changes: 0, pauses: 0, restarts: 1, secrets: 1, windows: 0 };
+    for apply in [false, true] {
+        drift_keeps_its_promises("Revert", apply, chances, &[]);
+    }
 }
 
 #[test]
@@ -164,5 +181,7 @@ fn a_copy_that_rests_is_not_set_back() {
 #[test]
 fn drift_that_is_only_reported_is_reported_and_stays() {
     let chances = Chances { edits: 2, changes: 1, pauses: 0, restarts: 1, secrets: 0, windows: 0 };
-    drift_keeps_its_promises("Report", false, chances, &[]);
+    for apply in [false, true] {
+        drift_keeps_its_promises("Report", apply, chances, &[]);
+    }
 }

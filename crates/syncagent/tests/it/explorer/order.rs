@@ -1,5 +1,7 @@
 //! One order: its consumer, its agent and whatever is under way between them, with both ways of remembering.
 //!
+//! A copy that lost a label of its link is found as production finds it: by the address that is remembered.
+//!
 //! Late creations are left out once the order or the original ends, or somebody has deleted what they would create again: no server can know that nobody
 //! wants the object any more.
 
@@ -9,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use carrick_syncagent::api::PLACED_GENERATION;
+use carrick_syncagent::api::{PLACED_GENERATION, REMOTE_CLUSTER};
 use carrick_syncagent::decide::{
     Copies, DroppedSeen, NOBODY, PrimaryView, RelatedSeen, RelatedView, Step, decide, unnamed,
 };
@@ -37,6 +39,8 @@ pub enum Act {
     MakeOriginal(u8),
     /// It takes it away.
     RemoveOriginal,
+    /// Somebody takes a label of its link off the copy.
+    Unlink,
 }
 
 /// What does not change while a world is explored.
@@ -147,6 +151,11 @@ impl OrderWorld {
                 self.servers.create(Place::Original, secret);
             }
             Act::RemoveOriginal => self.servers.delete(Place::Original),
+            Act::Unlink => self.servers.change(Place::Copy, |copy| {
+                if let Some(labels) = copy["metadata"]["labels"].as_object_mut() {
+                    labels.remove(REMOTE_CLUSTER);
+                }
+            }),
         }
     }
 
@@ -175,6 +184,7 @@ impl OrderWorld {
             related.dropped.clear();
         }
         let Some(source) = get(Place::Order) else { return Vec::new() };
+        let is_found = |copy: &Value| self.setup.planted != Planted::LinkOverlooked || is_linked(copy);
         let view = PrimaryView {
             ended: false,
             former: &NOBODY,
@@ -184,7 +194,7 @@ impl OrderWorld {
             workspace_path: None,
             source: Some(source),
             namespace: None,
-            copies: get(Place::Copy).map_or(Copies::None, Copies::One),
+            copies: get(Place::Copy).filter(|copy| is_found(copy)).map_or(Copies::None, Copies::One),
             state: &state,
             related: None,
             others: &[],
@@ -371,7 +381,7 @@ impl World for OrderWorld {
         if let Some(act) = self.setup.script.get(self.acts).copied() {
             // Nobody reports about what is not there, and nobody orders twice.
             let possible = match act {
-                Act::Report(_) => self.servers.get(Place::Copy).is_some(),
+                Act::Report(_) | Act::Unlink => self.servers.get(Place::Copy).is_some(),
                 Act::Order(_) => self.order().is_none(),
                 _ => true,
             };
@@ -429,6 +439,7 @@ impl World for OrderWorld {
             Some(order) if is_deleting(order) => "an order is held for ever",
             Some(order) => match copy {
                 None => "an order has no copy",
+                Some(copy) if !is_linked(copy) => "the copy does not say whose it is",
                 Some(copy) if copy["spec"] != order["spec"] => "the copy is not what was ordered",
                 Some(copy) if copy["status"] != order["status"] => "the status has not come back",
                 _ if self.setup.rules.feedback
@@ -446,6 +457,11 @@ impl World for OrderWorld {
         };
         Err(wrong.to_owned())
     }
+}
+
+/// Whether a copy has the label that somebody may take away.
+fn is_linked(copy: &Value) -> bool {
+    copy["metadata"]["labels"][REMOTE_CLUSTER].is_string()
 }
 
 fn placed_generation(order: &Value) -> Option<u64> {

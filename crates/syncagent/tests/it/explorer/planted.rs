@@ -26,6 +26,8 @@ pub enum Planted {
     SecretOverlooked,
     /// A state Secret is deleted whatever is in it.
     UnguardedForget,
+    /// A copy that has lost a label of its link is not taken for one any more.
+    LinkOverlooked,
 }
 
 impl Planted {

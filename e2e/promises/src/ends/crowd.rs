@@ -71,7 +71,7 @@ pub async fn many_workspaces() -> anyhow::Result<String> {
     ))
 }
 
-/// Whether it is played in full: on two cores that takes longer than all other promises together.
+/// Whether it is played in full, which takes many minutes.
 fn is_full() -> bool {
     std::env::var_os("CARRICK_CROWD").is_some()
 }

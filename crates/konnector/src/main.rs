@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use carrick_konnector::options::{Command, Options, Roles};
 use carrick_konnector::{agent, decide};
-use carrick_process::printable::{one_line, printable};
+use carrick_process::printable::one_line;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Servers have written much of it.
-            eprintln!("error: {}", printable(&error.to_string()));
+            eprintln!("error: {}", one_line(&error.to_string()));
             ExitCode::FAILURE
         }
     }

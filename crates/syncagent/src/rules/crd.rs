@@ -14,9 +14,22 @@ use super::raw_json::RawJson;
 /// Annotation that says who approved a kind of one of Kubernetes' own groups.
 pub const API_APPROVED: &str = carrick_kcp::names::API_APPROVED_ANNOTATION;
 
+/// How deeply a CRD may nest. Whatever follows a schema takes stack for every level, and a server accepts thousands.
+const DEEPEST: usize = 300;
+
 /// Why a CRD cannot be read.
 #[derive(Debug, Error)]
 pub enum CrdError {
+    /// Its schemas nest deeper than is followed.
+    #[error(
+        "CustomResourceDefinition {name:?} nests {levels} levels deep; at most {DEEPEST} are supported, so let a part of it preserve unknown fields"
+    )]
+    TooDeep {
+        /// Name of the CRD.
+        name: String,
+        /// How deep it nests.
+        levels: usize,
+    },
     /// The document does not have the shape of an `apiextensions.k8s.io/v1` CRD.
     #[error("CustomResourceDefinition {name:?} cannot be read: {source}")]
     Shape {
@@ -371,15 +384,17 @@ impl Crd {
     /// A version without a schema accepts anything when the server has found the CRD to be non-structural.
     pub fn from_json(crd: &Value) -> Result<Self, CrdError> {
         let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+        // All keys are strings, so this cannot fail.
+        check_depth(&serde_json::to_vec(crd).unwrap_or_default())?;
         CrdObject::deserialize(crd).map(Self::reduce).map_err(|source| CrdError::Shape { name: name.into(), source })
     }
 
     /// The same from text, which keeps the order of keys in defaults, as the hash in a schema's name requires.
     pub fn from_text(crd: &[u8]) -> Result<Self, CrdError> {
-        serde_json::from_slice::<CrdObject>(crd).map(Self::reduce).map_err(|source| {
-            let object: Value = serde_json::from_slice(crd).unwrap_or_default();
-            CrdError::Shape { name: object["metadata"]["name"].as_str().unwrap_or("<unnamed>").into(), source }
-        })
+        check_depth(crd)?;
+        serde_json::from_slice::<CrdObject>(crd)
+            .map(Self::reduce)
+            .map_err(|source| CrdError::Shape { name: name_in(crd), source })
     }
 
     fn reduce(CrdObject { metadata, mut spec, status }: CrdObject) -> Self {
@@ -448,6 +463,20 @@ impl Crd {
     }
 }
 
+/// Refuses what nests too deeply before any schema is followed: [`SchemaOrBool`] and [`SchemaOrMany`] each read text of their own, for which
+/// serde_json counts levels from zero.
+fn check_depth(crd: &[u8]) -> Result<(), CrdError> {
+    // Every level takes two bytes at least.
+    let levels = if crd.len() <= 2 * DEEPEST { 0 } else { carrick_json::depth(crd) };
+    if levels > DEEPEST { Err(CrdError::TooDeep { name: name_in(crd), levels }) } else { Ok(()) }
+}
+
+/// The name of a CRD that cannot be read as one.
+fn name_in(crd: &[u8]) -> String {
+    let object: Value = carrick_json::from_slice(crd).unwrap_or_default();
+    object["metadata"]["name"].as_str().unwrap_or("<unnamed>").to_owned()
+}
+
 impl Version {
     /// Whether the version has a status subresource.
     pub fn has_status(&self) -> bool {
@@ -491,6 +520,30 @@ mod tests {
         let schema = crd.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
         schema.default = Some(RawJson::new(r#"{"b": 1.50, "a": "<"}"#).unwrap());
         assert_eq!(Crd::from_text(&crd.to_text()).unwrap(), crd);
+    }
+
+    /// A CRD whose schema is a map of maps of maps.
+    fn deep(levels: usize) -> String {
+        let (open, close) = (r#"{"type":"object","additionalProperties":"#.repeat(levels), "}".repeat(levels));
+        let schema = format!(r#"{open}{{"type":"string"}}{close}"#);
+        let version = format!(r#"{{"name":"v1","schema":{{"openAPIV3Schema":{schema}}}}}"#);
+        format!(r#"{{"metadata":{{"name":"deep.example.com"}},"spec":{{"versions":[{version}]}}}}"#)
+    }
+
+    #[test]
+    fn what_nests_too_deeply_is_refused_by_name_and_ends_no_process() {
+        let test = || {
+            assert!(Crd::from_text(deep(DEEPEST - 20).as_bytes()).is_ok());
+            for levels in [DEEPEST, 900] {
+                let refused = Crd::from_text(deep(levels).as_bytes()).unwrap_err().to_string();
+                assert!(refused.contains("\"deep.example.com\" nests"), "{refused}");
+                let object = carrick_json::from_str(&deep(levels)).unwrap();
+                assert_eq!(Crd::from_json(&object).unwrap_err().to_string(), refused);
+            }
+            let refused = Crd::from_text(deep(100_000).as_bytes()).unwrap_err().to_string();
+            assert!(refused.contains("at most 300 are supported"), "{refused}");
+        };
+        std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(test).unwrap().join().unwrap();
     }
 
     #[test]

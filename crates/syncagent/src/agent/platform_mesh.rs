@@ -107,7 +107,7 @@ impl AcceptApis {
                     retry.succeeded();
                     retry.set(again);
                 }
-                Err(_) => retry.failed(),
+                Err(()) => retry.failed(),
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -131,7 +131,7 @@ impl AcceptApis {
             Event::Deleted(object) => drop(seen.found.get_or_insert_default().remove(&*object.name)),
             Event::Failing(error) if is_unserved(&error) => {
                 let workspace = carrick_kcp::url::workspace(self.workspace.url())
-                    .map_or_else(|_| String::new(), |it| it.to_string());
+                    .map(|it| it.to_string()).unwrap_or_default();
                 (seen.found, seen.problem) = (None, Some(AcceptReport::unserved(&workspace)));
             }
             // What is known is still the best that is known; writes say what is wrong.

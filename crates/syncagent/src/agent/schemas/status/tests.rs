@@ -162,7 +162,7 @@ fn conditions_are_in_the_same_order_whichever_is_known_first() {
         let kept = AcceptReport { holds: true, reason: "Kept", message: String::new() };
         let accept = Some(&kept);
         let said = Report { rivalry: Some("both"), held: Some("v2"), rewound, accept, ..good() };
-        let all = Report { mapping, withdrawal, objects, ..said };
+        let all = Report { mapping, objects, withdrawal, ..said };
         let then = patch(&published(&first["status"]["conditions"]), &all, ALL, "now").unwrap();
         let then = then["status"]["conditions"].as_array().unwrap();
         assert_eq!(then.iter().map(|it| it["type"].as_str().unwrap()).collect::<Vec<_>>(), ORDER);

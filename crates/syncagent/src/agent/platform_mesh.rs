@@ -130,9 +130,8 @@ impl AcceptApis {
             Event::Applied(object) => seen.found.get_or_insert_default().extend(read(&object)),
             Event::Deleted(object) => drop(seen.found.get_or_insert_default().remove(&*object.name)),
             Event::Failing(error) if is_unserved(&error) => {
-                let workspace = carrick_kcp::url::workspace(self.workspace.url())
-                    .map(|it| it.to_string()).unwrap_or_default();
-                (seen.found, seen.problem) = (None, Some(AcceptReport::unserved(&workspace)));
+                let workspace = carrick_kcp::url::workspace(self.workspace.url()).unwrap_or_default();
+                (seen.found, seen.problem) = (None, Some(AcceptReport::unserved(workspace)));
             }
             // What is known is still the best that is known; writes say what is wrong.
             Event::Failing(error) if seen.found.is_none() => {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{AGENT_NAME, AcceptFilter, DRAIN, Implements, KEPT_FOR, PublishedResource};
+use crate::api::{AGENT_NAME, AcceptFilter, DRAIN, Implements, KEPT_FOR, PublishedResource, PublishedVersion};
 
 /// API group of brokers.
 pub(super) const GROUP: &str = "broker.platform-mesh.io";
@@ -115,7 +115,7 @@ fn spec(implements: &Implements, export: &str) -> Option<Value> {
 fn stored(implements: &Implements) -> Option<&str> {
     let stored = implements.versions.iter().find(|version| version.0["storage"] == true);
     let served = || implements.versions.iter().rfind(|version| version.0["served"] != false);
-    stored.or_else(served).map(|version| version.name())
+    stored.or_else(served).map(PublishedVersion::name)
 }
 
 /// A filter without what it does not say: brokers heed every field that is there.

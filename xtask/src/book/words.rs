@@ -61,10 +61,13 @@ fn given() -> BTreeSet<String> {
             reasons.extend(quoted(&text, mark));
         }
     }
+    let of_accept_apis =
+        ["(false, \"", "not(\"", "not(\n                    \"", "FOREIGN: &str = \"", "NOT_ASKED: &str = \""];
     for (file, marks) in [
-        ("agent/schemas/status.rs", ["(true, \"", "(false, \""]),
-        ("decide/events.rs", ["=> (\"", "=> (\n            \""]),
-        ("agent/objects/act/send.rs", ["is_unwanted() => \"", "is_held() => \""]),
+        ("agent/schemas/status.rs", &["(true, \"", "(false, \""][..]),
+        ("agent/platform_mesh/report.rs", &of_accept_apis),
+        ("decide/events.rs", &["=> (\"", "=> (\n            \""]),
+        ("agent/objects/act/send.rs", &["is_unwanted() => \"", "is_held() => \""]),
     ] {
         reasons.extend(marks.iter().flat_map(|mark| quoted(&code(&agent.join(file)), mark)));
     }

@@ -50,7 +50,7 @@ impl State {
     pub fn is_announced(&self) -> bool {
         let announces = |place: &str| {
             let data = self.at(place)["data"].as_object();
-            data.is_some_and(|data| data.keys().any(|key| key.ends_with(".next")))
+            data.is_some_and(|data| data.keys().any(|key| key.strip_suffix(".next").is_some()))
         };
         self.places().any(|place| place.contains("/obj-state-") && announces(place))
     }

@@ -15,8 +15,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checksum::sha1_hex;
 use crate::edit::Edit;
-use crate::memory::sha1_hex;
 use crate::object::annotation;
 use crate::vocabulary::Vocabulary;
 

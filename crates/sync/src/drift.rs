@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::address::ObjectAddress;
-use crate::memory::{checksum, sum};
+use crate::checksum::{checksum, sum};
 
 /// Metadata that can drift; everything else in it belongs to the server or to the agent.
 const METADATA: [&str; 2] = ["labels", "annotations"];

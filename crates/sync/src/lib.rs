@@ -1,4 +1,4 @@
-//! What agents share that keep copies of objects in another cluster. Pure: no client, no clock, no randomness.
+//! What agents share that keep copies of objects in another cluster. All but [`executor`] is pure: no client, no runtime, no clock, no randomness.
 //!
 //! ```text
 //!  source + copy + what is remembered ──▶ Pair ──▶ steps: finalizer, create, edit or apply, status, delete, remember
@@ -10,7 +10,7 @@
 //!            drift    what others have changed of a copy since it was written
 //!            memory   what was written last, in one Secret for each source
 //!                                          ▼
-//!                         Plan { steps, strands, next }  ──▶ executed elsewhere, in one place
+//!                         Plan { steps, strands, next } ──▶ executor ──▶ both clusters
 //! ```
 //!
 //! Executing all steps of a plan and deciding again must yield no steps, and so must deciding again after a crash between any two steps;
@@ -19,10 +19,12 @@
 pub mod acquired;
 pub mod address;
 pub mod adopt;
+mod checksum;
 pub mod content;
 pub mod drift;
 pub mod edit;
 mod error;
+pub mod executor;
 pub mod holders;
 mod key;
 mod kind;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carrick_client::{Client, Error, ListOptions, Resource, Server};
-use carrick_execute::refusal::is_unserved;
 use carrick_kcp::PATH_ANNOTATION;
 use carrick_kcp::apis::split_schema_name;
 use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_kcp::apis::v1alpha2::ApiBinding;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use carrick_sync::executor::refusal::is_unserved;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! === delete-without-uid
-//! crates/execute/src/executor.rs
+//! crates/sync/src/executor.rs
 //! A copy that somebody made anew in between is deleted in place of its predecessor.
 //! after: fn delete
 //! --- old

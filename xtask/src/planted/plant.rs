@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use super::list::Bug;
 
 /// The crates whose code is edited. The first one, which the others know, gets the module with the switches.
-const CRATES: [&str; 3] = ["crates/sync", "crates/execute", "crates/syncagent"];
+const CRATES: [&str; 2] = ["crates/sync", "crates/syncagent"];
 const MODULE: &str = r#"//! Switches of planted bugs.
 #![allow(missing_docs)]
 use std::io::Write as _;

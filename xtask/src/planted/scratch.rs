@@ -84,8 +84,6 @@ impl Scratch {
             "-p",
             "carrick-sync",
             "-p",
-            "carrick-execute",
-            "-p",
             "carrick-syncagent",
             "-p",
             "carrick-e2e-scenarios",
@@ -123,7 +121,6 @@ impl Scratch {
                 "embedded" => Some("e2e/scenarios"),
                 "promises" => Some("e2e/promises"),
                 "carrick_sync" => Some("crates/sync"),
-                "carrick_execute" => Some("crates/execute"),
                 "carrick_syncagent" => Some("crates/syncagent"),
                 _ => None,
             };

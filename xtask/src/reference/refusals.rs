@@ -1,8 +1,8 @@
 //! The page on what follows when a server refuses.
 
 use carrick_client::wording;
-use carrick_execute::refusal::{Access, Refusal, Ruling, ruling};
 use carrick_sync::Role;
+use carrick_sync::executor::refusal::{Access, Refusal, Ruling, ruling};
 
 use super::MADE_OF_CODE;
 use super::markdown::sentence;

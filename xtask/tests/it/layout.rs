@@ -83,6 +83,90 @@ fn dependencies_are_read_without_those_of_tests() {
     assert_eq!(dependencies(manifest).collect::<Vec<_>>(), ["b", "c-d"]);
 }
 
+/// What decides, below `crates/`: data goes in and data comes out.
+const PURE: [&str; 13] = [
+    "bind-api/src",
+    "bind-backend/src/decide",
+    "cel/src",
+    "evolution/src",
+    "go/src",
+    "json/src",
+    "kcp/src",
+    "konnector/src/decide",
+    "schema/src",
+    "sync/src",
+    "syncagent/src/decide",
+    "syncagent/src/rules",
+    "template/src",
+];
+
+/// What stands there and is not pure: the executor, what tells templates the date, and answers of Go for tests.
+const IMPURE: [&str; 5] = [
+    "cel/src/go.rs",
+    "sync/src/executor.rs",
+    "sync/src/executor/",
+    "template/src/sprig/date.rs",
+    "template/src/time.rs",
+];
+
+/// What knows a client, waits, measures time, draws lots or reads what lies around.
+const IMPURITIES: [&str; 17] = [
+    "carrick_client",
+    "carrick_multicluster",
+    "carrick_plane",
+    "carrick_process",
+    "crate::agent",
+    "crate::executor",
+    "executor::",
+    "fastrand",
+    "getrandom",
+    "hyper",
+    "Instant",
+    "::now(",
+    "std::env",
+    "std::fs",
+    "std::process",
+    "SystemTime",
+    "tokio",
+];
+
+#[test]
+fn what_decides_knows_no_client_no_runtime_no_clock_and_no_chance() {
+    let crates = root().join("crates");
+    let (mut read, mut found) = (0, Vec::new());
+    for part in PURE {
+        let mut files = Vec::new();
+        collect(&crates.join(part), &mut files);
+        assert!(!files.is_empty(), "{part} is gone");
+        for file in files {
+            let name = file.strip_prefix(&crates).unwrap().to_str().unwrap();
+            if IMPURE.iter().any(|impure| name.starts_with(impure)) {
+                continue;
+            }
+            read += 1;
+            found.extend(impurities(&fs::read_to_string(&file).unwrap()).map(|what| format!("{name}: {what}")));
+        }
+    }
+    assert!(read > 200, "only {read} files were found");
+    let gone: Vec<&str> = IMPURE.into_iter().filter(|path| !crates.join(path).exists()).collect();
+    assert!(gone.is_empty(), "these are no exceptions any more: {gone:?}");
+    assert!(found.is_empty(), "move this to what carries decisions out:\n{}", found.join("\n"));
+}
+
+/// The lines of a text, without tests and comments, that hold something impure.
+fn impurities(text: &str) -> impl Iterator<Item = &str> {
+    let production = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = production.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+    code.filter(|line| IMPURITIES.iter().any(|what| line.contains(what)))
+}
+
+#[test]
+fn what_is_impure_is_found_outside_of_tests_and_comments() {
+    let text =
+        "// tokio\nuse carrick_client::Client;\nfn f() { g(); }\n#[cfg(test)]\nmod tests {\n    use tokio::test;\n}";
+    assert_eq!(impurities(text).collect::<Vec<_>>(), ["use carrick_client::Client;"]);
+}
+
 #[test]
 fn the_object_half_of_the_agent_can_be_taken_in_at_a_glance() {
     let top = fs::read_dir(root().join("crates/syncagent/src/agent/objects")).unwrap();

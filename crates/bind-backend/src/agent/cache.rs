@@ -7,7 +7,7 @@ use std::sync::Arc;
 use carrick_bind_api::kinds::{ApiObject, BINDABLE_RESOURCES_REQUEST};
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Object, Resource};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;

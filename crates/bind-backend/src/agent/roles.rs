@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use carrick_bind_api::kinds::{API_SERVICE_EXPORT, API_SERVICE_EXPORT_REQUEST, API_SERVICE_EXPORT_TEMPLATE};
 use carrick_bind_api::names::EXPORTED_LABEL;
 use carrick_client::{Client, Error, ListOptions, Resource};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 use serde_json::Value;
 
 use super::resources;

@@ -1,7 +1,7 @@
 //! The one place that carries out plans.
 
 use carrick_client::{Client, DeleteOptions, Error};
-use carrick_execute::refusal::{Access, is_done};
+use carrick_sync::executor::refusal::{Access, is_done};
 
 use super::resources;
 use crate::decide::plan::Write;

@@ -5,7 +5,7 @@ use carrick_bind_api::core;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 use carrick_client::{Client, Error, ListOptions};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::kinds::ApiObject;
 use carrick_client::{Client, DeleteOptions, Error, Resource};
-use carrick_execute::refusal::{Access, is_done};
+use carrick_sync::executor::refusal::{Access, is_done};
 use serde_json::{Value, json};
 
 use super::metrics::Metrics;

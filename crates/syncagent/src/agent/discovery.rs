@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carrick_client::{Client, Error};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 
 use crate::rules::ApiKind;
 use crate::rules::related::Gvr;

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, DeleteOptions, Error, Resource};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 use tokio::sync::watch::{Receiver, Sender};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Client;
-use carrick_execute::refusal::{Access, is_race};
+use carrick_sync::executor::refusal::{Access, is_race};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::watch::Receiver;

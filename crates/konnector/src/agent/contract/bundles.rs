@@ -8,7 +8,7 @@ use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_EXPORT, CLUSTER_B
 use carrick_bind_api::names::CLUSTER_BINDING_NAME;
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, ApiServiceExport, ClusterBinding};
 use carrick_client::{Error, ListOptions};
-use carrick_execute::refusal::{Access, is_settled, is_unserved};
+use carrick_sync::executor::refusal::{Access, is_settled, is_unserved};
 use serde_json::Value;
 
 use super::heartbeat::ContractState;

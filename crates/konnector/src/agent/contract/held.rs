@@ -2,7 +2,7 @@
 
 use carrick_bind_api::names::SYNCER_FINALIZER;
 use carrick_client::{Client, Error, ListOptions, Resource};
-use carrick_execute::refusal::{Access, is_settled, is_unserved};
+use carrick_sync::executor::refusal::{Access, is_settled, is_unserved};
 use serde_json::Value;
 
 use crate::agent::writer::Writer;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use carrick_bind_api::core::conditions::PENDING;
 use carrick_bind_api::core::names::{CONSUMER_CLUSTER_UID, MANAGED_LABEL};
 use carrick_client::Error;
-use carrick_execute::{Advice, Agent, Brake, Executor, StepError, Verb, resource};
+use carrick_sync::executor::{Advice, Agent, Brake, Executor, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
 use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
 use parking_lot::Mutex;

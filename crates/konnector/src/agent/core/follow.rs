@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
-use carrick_execute::refusal::is_unserved;
-use carrick_execute::resource;
 use carrick_sync::Role;
+use carrick_sync::executor::refusal::is_unserved;
+use carrick_sync::executor::resource;
 use futures::{FutureExt, StreamExt};
 
 use super::hub::{Hub, Watched};

@@ -11,7 +11,7 @@ use carrick_bind_api::core::names::{
 };
 use carrick_bind_api::core::related::{CompiledSelector, FROM_PROVIDER, RESOURCES, kind_of};
 use carrick_client::Object;
-use carrick_execute::resource;
+use carrick_sync::executor::resource;
 use carrick_sync::{ApiKind, Role};
 
 use super::any_binding::AnyBinding;

@@ -8,7 +8,7 @@ use carrick_bind_api::existing::ADOPTED_ANNOTATION;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::{Error, wording};
-use carrick_execute::{Advice, Agent, Brake, Executor, StepError, Verb, resource};
+use carrick_sync::executor::{Advice, Agent, Brake, Executor, StepError, Verb, resource};
 use carrick_sync::memory::PrimaryState;
 use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
 use parking_lot::Mutex;

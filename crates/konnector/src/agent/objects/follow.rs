@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use carrick_client::Client;
 use carrick_client::watch::{Event, WatchOptions, watch};
-use carrick_execute::refusal::is_unserved;
 use carrick_sync::Role;
+use carrick_sync::executor::refusal::is_unserved;
 use futures::{FutureExt, StreamExt};
 
 use super::consumers::Consumers;

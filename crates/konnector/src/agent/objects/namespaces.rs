@@ -7,7 +7,7 @@ use carrick_bind_api::kinds::{API_SERVICE_EXPORT, API_SERVICE_NAMESPACE};
 use carrick_bind_api::names::Owner;
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, DeleteOptions, Error, Object};
-use carrick_execute::refusal::{Access, is_settled};
+use carrick_sync::executor::refusal::{Access, is_settled};
 use serde_json::{Value, json};
 
 use super::hub::Hub;

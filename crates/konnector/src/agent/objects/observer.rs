@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrick_execute::{Observer, StepError};
+use carrick_sync::executor::{Observer, StepError};
 use carrick_sync::{Role, Step};
 
 /// Whoever counts every write.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use carrick_client::Error;
-use carrick_execute::refusal::is_unserved;
-use carrick_execute::{StepError, Verb};
+use carrick_sync::executor::refusal::is_unserved;
+use carrick_sync::executor::{StepError, Verb};
 
 /// How a piece of work ends, if it does not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

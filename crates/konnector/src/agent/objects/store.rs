@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::{Error, Object, Packer};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 use parking_lot::RwLock;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use carrick_bind_api::names::{CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAMESPACE_ANNOTATION};
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::DeleteOptions;
-use carrick_execute::refusal::Access;
+use carrick_sync::executor::refusal::Access;
 use serde_json::json;
 
 use super::hub::Hub;

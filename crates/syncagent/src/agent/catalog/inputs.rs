@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carrick_client::watch::Event;
 use carrick_client::{Client, Error, Object};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 use futures::{StreamExt, stream};
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use carrick_client::Error;
-use carrick_execute::{StepError, Target, Verb, asks_to_wait};
 use carrick_json::TooDeep;
+use carrick_sync::executor::{StepError, Target, Verb, asks_to_wait};
 use thiserror::Error;
 
 use super::feedback::failing::Station;

@@ -5,10 +5,10 @@ pub(super) mod consumers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carrick_execute::refusal::is_unserved;
 use carrick_multicluster::providers::kcp::ApiExport;
 use carrick_multicluster::providers::{Nop, Single};
 use carrick_multicluster::{Fleet, FleetEvent};
+use carrick_sync::executor::refusal::is_unserved;
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 

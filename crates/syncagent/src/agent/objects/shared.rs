@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, Error, Object, Resource};
-use carrick_execute::{Brake, Namespaces};
 use carrick_multicluster::{ClusterName, FleetStore};
+use carrick_sync::executor::{Brake, Namespaces};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
-use carrick_execute::refusal::{Access, Fallback, follows, is_done, is_race};
+use carrick_sync::executor::refusal::{Access, Fallback, follows, is_done, is_race};
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use serde_json::{Value, json};

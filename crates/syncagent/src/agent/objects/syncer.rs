@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use carrick_client::watch::WatchOptions;
 use carrick_client::{Object, Resource};
-use carrick_execute::refusal::is_unserved;
 use carrick_multicluster::{
     Action, Config, Context as Reconcile, EndpointId, FleetEvent, Informer, MultiClusterController, Request,
     WatchHealth, WatchState,
 };
+use carrick_sync::executor::refusal::is_unserved;
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

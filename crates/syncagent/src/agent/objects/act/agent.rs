@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use carrick_client::{Client, Error, ListOptions, Object};
-use carrick_execute::{Advice, Agent, Brake, StepError, Target, Verb, link_patch};
 use carrick_sync::acquired::is_kept;
+use carrick_sync::executor::{Advice, Agent, Brake, StepError, Target, Verb, link_patch};
 use carrick_sync::{Acquired, Vocabulary};
 use serde_json::{Value, json};
 

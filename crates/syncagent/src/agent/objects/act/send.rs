@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{DeleteOptions, Error, Object};
-use carrick_execute::refusal::{Access, Then, follows, is_done};
-use carrick_execute::{Deferred, Executor, StepError, Target, Verb};
 use carrick_multicluster::FleetStore;
+use carrick_sync::executor::refusal::{Access, Then, follows, is_done};
+use carrick_sync::executor::{Deferred, Executor, StepError, Target, Verb};
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Reports in the status of an order why it was not placed, or why its last change was not.
 #![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
-use carrick_execute::{StepError, Verb};
+use carrick_sync::executor::{StepError, Verb};
 use serde_json::json;
 
 use crate::agent::objects::copies;

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
-use carrick_execute::refusal::{Access, is_race};
+use carrick_sync::executor::refusal::{Access, is_race};
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use serde_json::{Value, json};

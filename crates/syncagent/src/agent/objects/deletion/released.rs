@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
-use carrick_execute::refusal::is_unserved;
 use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_multicluster::{Informer, Key, WatchState};
+use carrick_sync::executor::refusal::is_unserved;
 use tokio::sync::watch;
 
 use crate::agent::objects::context::{Context, Released};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use carrick_execute::{Observer, StepError};
 use carrick_multicluster::Pace;
+use carrick_sync::executor::{Observer, StepError};
 use tokio::time::Instant;
 
 use crate::agent::metrics::Metrics;

@@ -42,7 +42,7 @@ impl Throttled {
 #[cfg(test)]
 mod tests {
     use carrick_client::Status;
-    use carrick_execute::{StepError, Target, Verb};
+    use carrick_sync::executor::{StepError, Target, Verb};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Why related objects cannot be read, and the way out.
 
 use carrick_client::Error;
-use carrick_execute::refusal::{Access, Then, follows};
+use carrick_sync::executor::refusal::{Access, Then, follows};
 use thiserror::Error;
 
 use crate::decide::{Role, Side};

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use carrick_client::{Client, ListOptions};
-use carrick_execute::refusal::is_unserved;
+use carrick_sync::executor::refusal::is_unserved;
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -12,7 +12,7 @@ use crate::decide::Side;
 use crate::rules::ApiKind;
 use crate::rules::related::Gvr;
 
-pub(in crate::agent::objects) use carrick_execute::resource;
+pub(in crate::agent::objects) use carrick_sync::executor::resource;
 
 /// How long an answer is valid: a CRD may get a different scope or a status subresource.
 const FRESH: Duration = Duration::from_mins(1);

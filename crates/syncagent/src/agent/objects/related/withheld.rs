@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{Client, Error, ListOptions};
-use carrick_execute::refusal::{Access, Then, follows};
 use carrick_kcp::apis::v1alpha2::ApiBinding;
+use carrick_sync::executor::refusal::{Access, Then, follows};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;

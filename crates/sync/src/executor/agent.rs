@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use carrick_client::Error;
-use carrick_sync::memory::PrimaryState;
-use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
 use serde_json::Value;
 
-use crate::brake::Brake;
-use crate::error::StepError;
+use crate::executor::brake::Brake;
+use crate::executor::error::StepError;
+use crate::memory::PrimaryState;
+use crate::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
 
 /// How people can give way to a copy whose name is taken.
 #[derive(Debug)]

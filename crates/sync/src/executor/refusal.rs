@@ -6,7 +6,8 @@
 #![allow(clippy::match_same_arms)] // each arm is a row of the table, with its reason
 
 use carrick_client::Error;
-use carrick_sync::Role;
+
+use crate::Role;
 
 /// What a server answered instead of doing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

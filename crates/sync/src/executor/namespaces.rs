@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use carrick_client::{Client, Resource};
-use carrick_sync::Side;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::error::{StepError, Target, Verb};
-use crate::refusal::{Access, Fallback, follows};
+use crate::Side;
+use crate::executor::error::{StepError, Target, Verb};
+use crate::executor::refusal::{Access, Fallback, follows};
 
 /// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
 #[derive(Debug, Default)]

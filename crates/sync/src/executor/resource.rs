@@ -1,7 +1,8 @@
 //! Kinds as the client addresses them.
 
 use carrick_client::Resource;
-use carrick_sync::ApiKind;
+
+use crate::ApiKind;
 
 /// A kind as the client addresses it.
 pub fn resource(kind: &ApiKind) -> Resource {

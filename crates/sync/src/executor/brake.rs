@@ -8,11 +8,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use carrick_sync::memory::checksum;
-use carrick_sync::{ObjectAddress, Step, Vocabulary};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+
+use crate::checksum::checksum;
+use crate::{ObjectAddress, Step, Vocabulary};
 
 /// How often the same may be written to one object without a pause.
 const FREE: u32 = 5;

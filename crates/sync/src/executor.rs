@@ -1,25 +1,47 @@
-//! Executing steps.
+//! Carries out the steps that are decided on: the one place of an agent that writes.
+//!
+//! ```text
+//!  Plan { steps } ──▶ Executor ──▶ consumer's and provider's cluster
+//!                        │
+//!   Agent       what it remembers, whom it informs, what it may take over
+//!   Observer    counts, traces and learns how long servers take
+//!   Brake       what is undone again and again is written ever more rarely
+//!   Namespaces  known to exist, so that nobody asks twice
+//!   refusal     what follows when a server says no
+//! ```
+//!
+//! Steps are executed in order, and the first failure ends them: see [`StepError`]. Whoever decides again afterwards heals what was left.
 #![allow(clippy::result_large_err)] // failures are rare, and reported at once
+
+mod agent;
+mod brake;
+mod error;
+mod namespaces;
+pub mod refusal;
+mod resource;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use carrick_client::{Client, DeleteOptions, Error};
-use carrick_sync::drift::Seen;
-use carrick_sync::edit::{self, Edit, Guard, json_patch};
-use carrick_sync::memory::{Applied, CopyNote, PrimaryState, StatusNote, checksum};
-use carrick_sync::ownership::turned_over;
-use carrick_sync::{Adoption, Dependents, Event, ObjectAddress, Role, Side, Step, Vocabulary};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::agent::{Agent, Observer};
-use crate::brake::Write;
-use crate::error::{StepError, Target, Verb};
-use crate::namespaces::Namespaces;
-use crate::refusal::{Access, Fallback, Then, follows, is_done};
-use crate::resource::resource;
+use crate::drift::Seen;
+use crate::edit::{self, Edit, Guard, json_patch};
+use crate::memory::{Applied, CopyNote, PrimaryState, StatusNote, checksum};
+use crate::ownership::turned_over;
+use crate::{Adoption, Dependents, Event, ObjectAddress, Role, Side, Step, Vocabulary};
+
+pub use agent::{Advice, Agent, Observer};
+pub use brake::{Brake, Contest};
+pub use error::{StepError, Target, Verb, asks_to_wait};
+pub use namespaces::Namespaces;
+pub use resource::resource;
+
+use brake::Write;
+use refusal::{Access, Fallback, Then, follows, is_done};
 
 /// Executes the steps of one object.
 #[derive(Debug)]

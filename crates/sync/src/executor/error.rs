@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use carrick_client::Error;
-use carrick_sync::ObjectAddress;
 use thiserror::Error;
 
-use crate::refusal::{Access, Refusal, is_race};
+use crate::ObjectAddress;
+use crate::executor::refusal::{Access, Refusal, is_race};
 
 /// What was attempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,10 +272,10 @@ pub fn asks_to_wait(error: &Error) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use carrick_client::{Status, StatusDetails};
-    use carrick_sync::{ApiKind, Side};
     use serde_json::json;
 
     use super::*;
+    use crate::{ApiKind, Side};
 
     fn answered(code: u16, reason: &str) -> StepError {
         let message = "spec.password: Hunter2 is too short".to_owned();

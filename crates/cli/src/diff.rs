@@ -5,8 +5,8 @@ mod release;
 
 use std::process::ExitCode;
 
-use carrick_evolution::{Class, Definition, Report, Trial, diff};
 use carrick_process::printable::one_line;
+use carrick_schema::evolution::{Class, Definition, Report, Trial, diff};
 use carrick_syncagent::evolve::Evolution;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -124,7 +124,8 @@ fn judged(old: Vec<Definition>, new: Vec<Definition>) -> Vec<Compared> {
 /// What is there no longer.
 fn gone(old: &Definition) -> Report {
     let reason = format!("{} goes away", old.kind);
-    let change = carrick_evolution::Change { path: old.resource(), class: Class::Breaking, reason, example: None };
+    let change =
+        carrick_schema::evolution::Change { path: old.resource(), class: Class::Breaking, reason, example: None };
     vec![change].into()
 }
 
@@ -218,7 +219,7 @@ pub fn value(compared: &[Compared]) -> anyhow::Result<Value> {
 
 #[cfg(test)]
 mod tests {
-    use carrick_evolution::Harmed;
+    use carrick_schema::evolution::Harmed;
 
     use super::*;
 

@@ -5,6 +5,7 @@
 //!                      └ admit, pattern          └─▶ validate ─┬─ format
 //!                                                              ├─ alternatives   allOf, anyOf, oneOf, not
 //!                                                              └─ rules          x-kubernetes-validations
+//!   two schemas ─▶ evolution       what the change does to those who use the API: compatible, tightening or breaking
 //! ```
 
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod cause;
 mod compile;
 mod defaults;
 mod error;
+pub mod evolution;
 mod format;
 #[cfg(test)]
 mod go;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use carrick_client::{Client, Error, ListOptions, Resource, Server};
-use carrick_evolution::{Definition, DefinitionError, Report, Trial, diff};
 use carrick_kcp::apis::v1alpha1::{ApiExportEndpointSlice, ApiResourceSchema};
 use carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use carrick_schema::evolution::{Definition, DefinitionError, Report, Trial, diff};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;

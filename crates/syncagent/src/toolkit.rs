@@ -2,8 +2,8 @@
 
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, Error};
-pub use carrick_evolution::Loss;
 use carrick_json::manifest;
+pub use carrick_schema::evolution::Loss;
 use serde_json::{Value, json};
 use thiserror::Error;
 

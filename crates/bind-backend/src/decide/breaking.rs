@@ -1,7 +1,7 @@
 //! Which change of a schema breaks consumers.
 
 use carrick_bind_api::v1alpha2::BoundSchemaSpec;
-use carrick_evolution::{Class, Definition, diff};
+use carrick_schema::evolution::{Class, Definition, diff};
 use serde_json::{Value, json};
 
 /// As much as people read in a condition.

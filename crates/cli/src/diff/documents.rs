@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use anyhow::Context;
-use carrick_evolution::Definition;
 use carrick_json::manifest;
+use carrick_schema::evolution::Definition;
 
 /// Two definitions that belong together.
 pub enum Pair {

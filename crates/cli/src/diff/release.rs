@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
-use carrick_evolution::Definition;
+use carrick_schema::evolution::Definition;
 
 use super::documents;
 use crate::ui::print_error;

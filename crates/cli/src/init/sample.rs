@@ -14,7 +14,7 @@ pub struct Order {
 impl Order {
     /// The order itself if the schema allows it, or the nearest one that it allows.
     pub fn checked(schema: &Value, order: Value) -> Self {
-        match carrick_evolution::example(schema, order) {
+        match carrick_schema::evolution::example(schema, order) {
             Ok(object) => Self { object, problem: None },
             Err(error) => Self { problem: Some(error.to_string()), object: error.nearest },
         }

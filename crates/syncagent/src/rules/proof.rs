@@ -1,6 +1,6 @@
 //! What conversions lose, found out on objects that the schemas allow. Pure.
 
-use carrick_evolution::{Definition, Loss, round_trips};
+use carrick_schema::evolution::{Definition, Loss, round_trips};
 use serde_json::{Value, json};
 
 use super::conversion::Conversions;

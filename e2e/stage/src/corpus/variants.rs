@@ -1,6 +1,6 @@
 //! What orders and statuses of a kind may look like, and how an order may change. Pure; whether a server takes them is for the server to say.
 
-use carrick_evolution::examples;
+use carrick_schema::evolution::examples;
 use serde_json::{Map, Value, json};
 
 use super::files::Text;

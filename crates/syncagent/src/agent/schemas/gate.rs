@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::{Client, Error};
-use carrick_evolution::{Class, Definition, Report, Trial, diff};
 use carrick_kcp::apis::v1alpha1::ApiResourceSchema;
 use carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use carrick_schema::evolution::{Class, Definition, Report, Trial, diff};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use carrick_evolution::{examples, stored_examples};
 use carrick_schema::Schema;
+use carrick_schema::evolution::{examples, stored_examples};
 use serde_json::{Value, json};
 
 use super::{Mapping, force::Steps};

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use carrick_schema::{Cause, Schema};
+use crate::{Cause, Schema};
 use serde_json::{Value, json};
 
 use super::isolate::{Part, at, isolated};
-use crate::node;
-use crate::sample::{near, samples, smallest};
-use crate::step::Step;
+use crate::evolution::node;
+use crate::evolution::sample::{near, samples, smallest};
+use crate::evolution::step::Step;
 
 /// How many objects are tried for one change.
 const TRIES: usize = 240;

@@ -8,13 +8,13 @@ mod path;
 
 use std::collections::HashSet;
 
-use carrick_schema::{Cause, Schema};
+use crate::{Cause, Schema};
 use serde_json::Value;
 use thiserror::Error;
 
 use self::path::Place;
-use crate::node;
-use crate::sample::samples;
+use crate::evolution::node;
+use crate::evolution::sample::samples;
 
 /// How many times an object is changed.
 const CHANGES: usize = 60;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use carrick_schema::Schema;
+use crate::Schema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::definition::Definition;
-use crate::judge::harm;
+use crate::evolution::definition::Definition;
+use crate::evolution::judge::harm;
 
 /// What a new definition would do to existing objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

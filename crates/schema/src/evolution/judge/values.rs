@@ -1,12 +1,12 @@
 //! What single values may be: enums, bounds, sizes, patterns, formats.
 
-use carrick_schema::Schema;
+use crate::Schema;
 use serde_json::Value;
 
 use super::finding::Finding;
-use crate::class::Class::{Compatible, Tightening};
-use crate::node::{self, Kind, flag};
-use crate::step::Step;
+use crate::evolution::class::Class::{Compatible, Tightening};
+use crate::evolution::node::{self, Kind, flag};
+use crate::evolution::step::Step;
 
 /// Formats that the API server checks. All others are comments.
 const CHECKED: [&str; 22] = [
@@ -129,7 +129,7 @@ fn most_fields(old: &Value, new: &Value) -> Option<u64> {
     closed.then(|| node::fields(old, new).len() as u64)
 }
 
-fn format(old: &Value, new: &Value, tell: &mut impl FnMut(crate::class::Class, String)) {
+fn format(old: &Value, new: &Value, tell: &mut impl FnMut(crate::evolution::class::Class, String)) {
     let name = |schema: &Value| schema["format"].as_str().unwrap_or_default().to_owned();
     let (before, after) = (name(old), name(new));
     if before == after {

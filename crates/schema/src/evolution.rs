@@ -1,4 +1,4 @@
-#![doc = include_str!("../README.md")]
+#![doc = include_str!("../EVOLUTION.md")]
 //!
 //! ```text
 //!   two documents ─▶ definition ─▶ judge (diff) ─▶ report   text, JSON, Markdown
@@ -8,8 +8,6 @@
 //!   one document + a conversion ─▶ round_trip   there and back again, on objects that the schemas allow
 //!   a schema + an object ─▶ example   the nearest object that the schema allows
 //! ```
-
-#![forbid(unsafe_code)]
 
 mod class;
 mod definition;

@@ -1,6 +1,6 @@
 //! One change at a time: its class, its words, and whether there is an example.
 
-use carrick_evolution::{Class, Definition, Report, Trial, diff};
+use carrick_schema::evolution::{Class, Definition, Report, Trial, diff};
 use serde_json::{Value, json};
 
 fn crd() -> Value {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::class::Class;
+use crate::evolution::class::Class;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Serialize)]

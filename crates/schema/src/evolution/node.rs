@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::definition::texts;
+use crate::evolution::definition::texts;
 
 /// The declared type of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

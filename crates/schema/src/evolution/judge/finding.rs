@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::isolate::Part;
-use crate::class::Class;
-use crate::step::Step;
+use crate::evolution::class::Class;
+use crate::evolution::step::Step;
 
 /// A change in a schema, and where to look for an example.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::node;
-use crate::step::Step;
+use crate::evolution::node;
+use crate::evolution::step::Step;
 
 /// The part of a node that a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::node;
+use crate::evolution::node;
 
 /// One step from a value to a value below.
 #[derive(Debug, Clone, PartialEq, Eq)]

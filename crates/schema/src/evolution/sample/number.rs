@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::node::Kind;
+use crate::evolution::node::Kind;
 
 /// Numbers that a node may allow, with those at the borders of another.
 pub(super) fn candidates(schema: &Value, other: &Value) -> Vec<Value> {

@@ -4,9 +4,9 @@ use carrick_cel::{Rule, Schema};
 use serde_json::Value;
 
 use super::finding::Finding;
-use crate::class::Class::{Compatible, Tightening};
-use crate::node::{self, Kind};
-use crate::step::Step;
+use crate::evolution::class::Class::{Compatible, Tightening};
+use crate::evolution::node::{self, Kind};
+use crate::evolution::step::Step;
 
 const RULES: &[&str] = &["x-kubernetes-validations"];
 const CONDITIONS: [&[&str]; 3] = [&["allOf"], &["anyOf"], &["oneOf"]];

@@ -17,11 +17,11 @@ mod witness;
 
 use serde_json::Value;
 
-use crate::class::Class;
-use crate::definition::{Definition, Version};
-use crate::node::{texts_changed, without_texts};
-use crate::report::{Change, Report};
-use crate::step::shown;
+use crate::evolution::class::Class;
+use crate::evolution::definition::{Definition, Version};
+use crate::evolution::node::{texts_changed, without_texts};
+use crate::evolution::report::{Change, Report};
+use crate::evolution::step::shown;
 use finding::Finding;
 use walk::Walk;
 use witness::Witness;
@@ -211,6 +211,6 @@ fn schemas(
 }
 
 /// Whether an object of the old definition, as it is stored, would be refused or changed by the new one; says how. `None` if it stays.
-pub fn harm(old: &carrick_schema::Schema, new: &carrick_schema::Schema, stored: &Value) -> Option<String> {
+pub fn harm(old: &crate::Schema, new: &crate::Schema, stored: &Value) -> Option<String> {
     witness::effect(old, new, stored).map(|effect| effect.to_string())
 }

@@ -4,10 +4,10 @@ mod number;
 mod pattern;
 mod text;
 
-use carrick_schema::Schema;
+use crate::Schema;
 use serde_json::{Map, Value, json};
 
-use crate::node::{self, Kind};
+use crate::evolution::node::{self, Kind};
 
 /// How many values are made for one node.
 const MOST: usize = 24;

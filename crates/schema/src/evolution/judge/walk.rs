@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::finding::Finding;
 use super::{rules, values};
-use crate::class::Class::{self, Breaking, Compatible, Tightening};
-use crate::definition::texts;
-use crate::node::{self, Kind, flag};
-use crate::sample::samples;
-use crate::step::{Step, below};
+use crate::evolution::class::Class::{self, Breaking, Compatible, Tightening};
+use crate::evolution::definition::texts;
+use crate::evolution::node::{self, Kind, flag};
+use crate::evolution::sample::samples;
+use crate::evolution::step::{Step, below};
 
 /// Keywords about fields that are not named.
 const REST: [&str; 2] = ["x-kubernetes-preserve-unknown-fields", "additionalProperties"];

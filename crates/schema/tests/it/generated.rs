@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use carrick_evolution::{Class, Definition, diff, harm};
 use carrick_schema::Schema;
+use carrick_schema::evolution::{Class, Definition, diff, harm};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use carrick_schema::Schema;
+use crate::Schema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::definition::Definition;
-use crate::sample::samples;
+use crate::evolution::definition::Definition;
+use crate::evolution::sample::samples;
 
 /// How many objects are tried for one pair of versions.
 const TRIES: usize = 240;

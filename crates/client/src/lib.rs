@@ -8,6 +8,8 @@
 //!                    │
 //!                    ▼
 //!                  watch  ─── list, watch, relist … as one endless stream of events about Objects
+//!
+//!   trust ─── certificates checked as programs in Go check them, below the pool and for webhooks
 //! ```
 //!
 //! A [`Server`] is opened once per API server. Its [`Client`]s are cheap: each is a base URL on the shared pool, so
@@ -43,6 +45,7 @@
 mod readme {}
 
 pub mod discovery;
+pub mod trust;
 pub mod watch;
 pub mod wording;
 

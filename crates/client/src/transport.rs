@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use carrick_trust::Authorities;
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -24,6 +23,7 @@ use crate::error::chain;
 use crate::redirect::{HostPortOverride, redirected};
 use crate::requests::{RequestLabels, RequestTotals, Requests};
 use crate::route::{Dial, Route};
+use crate::trust::Authorities;
 use crate::writes::Writes;
 
 mod files;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use carrick_trust::Authorities;
+use carrick_client::trust::Authorities;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};

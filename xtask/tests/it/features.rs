@@ -1,5 +1,5 @@
 //! Whatever part of the workspace is built, dependencies are built with the same features, so that none is compiled twice.
-//! `crates/features` is where a feature that only some packages ask for is asked for by all; this test says which are missing there.
+//! `crates/workspace-hack` is where a feature that only some packages ask for is asked for by all; this test says which are missing there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ fn no_dependency_is_compiled_twice_with_other_features() {
         }
     }
     missing.retain(|_, lacks| !lacks.is_empty());
-    assert!(missing.is_empty(), "ask for these in crates/features/Cargo.toml: {missing:#?}");
+    assert!(missing.is_empty(), "ask for these in crates/workspace-hack/Cargo.toml: {missing:#?}");
 }
 
 /// The features of every dependency from elsewhere, if these packages are built and tested.

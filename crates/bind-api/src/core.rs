@@ -6,6 +6,7 @@
 //!  identity    who a cluster is                   lease     the heartbeat on the provider, in both spellings
 //!  synthesize  discovery and OpenAPI of the provider ──▶ CRDs
 //!  related     which Secrets and ConfigMaps an entry of a binding selects
+//!  roles       what the konnector needs on its own cluster
 //!  schema      CRD of the provider ──▶ CRD of the consumer, its hash, and whose CRD one is
 //! ```
 
@@ -17,6 +18,7 @@ pub mod identity;
 pub mod lease;
 pub mod names;
 pub mod related;
+pub mod roles;
 pub mod schema;
 pub mod synthesize;
 

@@ -12,6 +12,7 @@
 //!  copies      what a copy looks like, whose it is
 //!  claims      which Secrets, ConfigMaps and ServiceAccounts travel along
 //!  heartbeat   when to send one, what to make of it      version   versions of programs
+//!  roles       what a konnector may do on its own cluster    install   what it consists of, and where it keeps kubeconfigs
 //!
 //!  core        kube-bind v2, core.kbind.io: its kinds, names, conditions, identities, Leases, schemas
 //!  problems    everything that can be wrong ──▶ conditions   their types, times and summary    clock   times as text
@@ -48,11 +49,13 @@ pub mod crds;
 pub mod existing;
 pub mod heartbeat;
 pub mod identity;
+pub mod install;
 pub mod kinds;
 pub mod mapping;
 pub mod names;
 pub mod problems;
 pub mod response;
+pub mod roles;
 pub mod schema;
 pub mod secret;
 pub mod v1alpha2;

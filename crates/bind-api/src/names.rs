@@ -66,6 +66,8 @@ pub const PROVIDER_WRITES_LABEL: &str = "kube-bind.io/provider-writes";
 
 /// Finalizer of consumers' objects: the copy goes first. There is no hyphen in it.
 pub const SYNCER_FINALIZER: &str = "kubebind.io/syncer";
+/// Finalizer of bindings whose CRDs and objects are still there (ours). kube-bind has none and leaves objects behind that nobody can delete.
+pub const BINDING_FINALIZER: &str = "kubebind.io/unbind";
 /// Finalizer of an APIServiceExport (ours): its consumer is told before it goes.
 pub const WITHDRAWAL_FINALIZER: &str = "backend.kube-bind.io/withdrawal";
 /// Field manager of what is applied on the provider.

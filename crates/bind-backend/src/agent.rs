@@ -12,7 +12,7 @@ mod clusters;
 mod config;
 pub mod init;
 mod look;
-mod resources;
+pub(crate) mod resources;
 pub mod roles;
 mod session;
 mod wait;

@@ -22,6 +22,7 @@ mod error;
 mod front;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod join;
 mod jose;
 mod keys;
 mod login;

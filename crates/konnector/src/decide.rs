@@ -13,7 +13,6 @@ mod model;
 pub mod namespaces;
 pub mod objects;
 pub mod pin;
-pub mod roles;
 mod seen;
 pub mod tenant_namespaces;
 pub mod tenants;

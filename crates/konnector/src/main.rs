@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use carrick_konnector::agent;
 use carrick_konnector::options::{Command, Options, Roles};
-use carrick_konnector::{agent, decide};
 use carrick_process::printable::one_line;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +42,7 @@ async fn run(options: Options) -> anyhow::Result<()> {
 async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
     let subject = roles.subject();
     let slice = roles.apiexport_endpointslice_ref.as_deref();
-    let mut all = decide::roles::base(&subject);
+    let mut all = carrick_bind_api::roles::base(&subject);
     if !roles.base_only {
         let client = roles.server()?.client();
         all.extend(agent::roles::of_cluster(&client, &subject, slice).await?);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
+use carrick_bind_api::roles::Subject;
 use carrick_client::{ConnectError, Overrides, Server};
 use carrick_go::duration;
 use carrick_process::go_flags::GoFlags;
@@ -14,7 +15,6 @@ use carrick_process::{Format, logging_format};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::agent::{CoreConfig, KonnectorConfig, LeaseConfig};
-use crate::decide::roles::Subject;
 
 /// What Deployments of kube-bind's konnector pass on, as Go reads it.
 const GO_FLAGS: GoFlags = GoFlags { switches: &[], optional: &["--context", "--kubeconfig"] };

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use carrick_bind_api::install::ProviderAccess;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_EXPORT_REQUEST, GROUP, Kind, VERSION};
 use carrick_bind_api::names::{ACCEPTED_CLAIMS_ANNOTATION, KONNECTOR_NAMESPACE, KUBECONFIG_KEY};
 use carrick_bind_api::response::{BindingResponse, decode};
@@ -20,7 +21,7 @@ pub use error::ConsumeError;
 use crate::backend::{Backend, Place, shown};
 use crate::callback::{self, Callback};
 use crate::config::ConfigFile;
-use crate::deploy::answer::{self, ProviderAccess};
+use crate::deploy::answer;
 use crate::deploy::{self, Plan};
 use crate::identity;
 use crate::options::{self, Consume, Output};

@@ -2,25 +2,17 @@
 
 pub mod answer;
 mod error;
-pub mod install;
-mod manifests;
-pub mod secret;
 
 use std::fmt::Write as _;
 
-use carrick_bind_api::kinds::API_SERVICE_BINDING_BUNDLE;
+use carrick_bind_api::install::{self, Install, MANAGER, ProviderAccess};
 use carrick_bind_api::names::{BINDING_RESPONSE_KEY, KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
 use carrick_client::{Client, ListOptions, Resource};
 use serde_json::Value;
 
 pub use error::DeployError;
-pub(crate) use manifests::{konnector_subject, namespace};
 
 use crate::options::Deploy;
-use install::Install;
-
-/// Who writes.
-const MANAGER: &str = "kubectl-bind";
 
 /// Deploys, or says what would be written; returns what to print.
 pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployError> {
@@ -51,14 +43,6 @@ pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployErro
     Ok(said)
 }
 
-/// The konnector and its namespace as YAML, with our image or another one.
-pub fn konnector_yaml(image: Option<&str>) -> Result<String, DeployError> {
-    let image = image.map_or_else(|| format!("{}:{}", install::IMAGE, crate::VERSION), str::to_owned);
-    let mut objects = vec![manifests::namespace()];
-    objects.extend(manifests::konnector(&image));
-    yaml(&objects)
-}
-
 /// Objects as YAML documents.
 pub(crate) fn yaml(objects: &[Value]) -> Result<String, DeployError> {
     let mut text = String::new();
@@ -84,14 +68,14 @@ pub(crate) struct Plan {
 /// Plans what a consumer gets.
 pub(crate) async fn plan(
     client: &Client,
-    provider: &answer::ProviderAccess,
+    provider: &ProviderAccess,
     name: Option<&str>,
     skip_konnector: bool,
     image: Option<&str>,
 ) -> Result<Plan, DeployError> {
     let known = list(client, &secrets(), KONNECTOR_NAMESPACE).await?;
-    let stored = secret::plan(provider, &known, name)?;
-    let mut objects = vec![manifests::namespace()];
+    let stored = install::stored(provider, &known, name, |text| answer::of_kubeconfig(text).ok())?;
+    let mut objects = vec![install::namespace()];
     objects.extend(stored.object);
     let (konnector, left) = if skip_konnector { (Vec::new(), None) } else { konnector(client, image).await? };
     objects.extend(konnector);
@@ -103,41 +87,12 @@ pub(crate) async fn konnector(
     client: &Client,
     image: Option<&str>,
 ) -> Result<(Vec<Value>, Option<String>), DeployError> {
-    let deployment = client.get(&manifests::deployments(), Some(KONNECTOR_NAMESPACE), manifests::NAME).await;
+    let deployment = client.get(&deployments(), Some(KONNECTOR_NAMESPACE), install::NAME).await;
     let deployment = deployment.map_err(|source| DeployError::Server { what: "the konnector".to_owned(), source })?;
     Ok(match install::decide(deployment.as_ref(), image) {
-        Install::Apply(image) => (manifests::konnector(&image), None),
+        Install::Apply(image) => (install::konnector(&image), None),
         Install::Leave(why) => (Vec::new(), Some(why)),
     })
-}
-
-/// Joins a consumer: Secret `kubeconfig-<name>`, konnector, and a bundle of this name.
-pub async fn join(client: &Client, kubeconfig: &str, name: &str) -> Result<(), DeployError> {
-    let provider = answer::of_kubeconfig(kubeconfig.to_owned())?;
-    let secret = format!("kubeconfig-{name}");
-    let plan = plan(client, &provider, Some(&secret), false, None).await?;
-    for object in &plan.objects {
-        write(client, object).await?;
-    }
-    // The konnector installs the CRD of bundles later than this, unless it is there already.
-    if let Some(crd) = carrick_bind_api::crds::of(API_SERVICE_BINDING_BUNDLE) {
-        let crds = Resource::cluster_wide(
-            "apiextensions.k8s.io",
-            "v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-        );
-        let made = client.create(&crds, None, &crd).await;
-        if let Err(source) = made
-            && !source.is_already_exists()
-        {
-            return Err(DeployError::Server { what: "CRD of bundles".to_owned(), source });
-        }
-    }
-    served(client, API_SERVICE_BINDING_BUNDLE.plural, std::time::Duration::from_secs(30)).await?;
-    let bundle = serde_json::json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBindingBundle", "metadata": {"name": name},
-        "spec": {"kubeconfigSecretRef": {"namespace": KONNECTOR_NAMESPACE, "name": secret, "key": KUBECONFIG_KEY}}});
-    write(client, &bundle).await.map(drop)
 }
 
 /// Waits until kube-bind's kind of this plural is served.
@@ -159,6 +114,22 @@ pub(crate) async fn served(client: &Client, plural: &str, longest: std::time::Du
         }
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     }
+}
+
+/// Deployments.
+fn deployments() -> Resource {
+    Resource::namespaced("apps", "v1", "Deployment", "deployments")
+}
+
+/// The kind of one of the objects that are written.
+fn resource(object: &Value) -> Resource {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let plural = format!("{}s", kind.to_lowercase());
+    let is_namespaced = object["metadata"]["namespace"].is_string();
+    let make = if is_namespaced { Resource::namespaced } else { Resource::cluster_wide };
+    make(group, version, kind, &plural)
 }
 
 pub(crate) fn secrets() -> Resource {
@@ -185,7 +156,7 @@ async fn list(client: &Client, resource: &Resource, namespace: &str) -> Result<V
 
 /// Writes an object; returns its name.
 pub(crate) async fn write(client: &Client, object: &Value) -> Result<String, DeployError> {
-    let resource = manifests::resource(object);
+    let resource = resource(object);
     let (namespace, name) = (object["metadata"]["namespace"].as_str(), object["metadata"]["name"].as_str());
     let written = match name {
         Some(_) => client.apply_as(&resource, namespace, object, MANAGER).await,

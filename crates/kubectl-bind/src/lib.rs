@@ -8,7 +8,7 @@
 //!           ├─▶ v2         connect, bind, unbind, status, and upgrade from 0.8
 //!           └─▶ deploy ◀──────────────┘
 //!               deploy ──▶ answer of a backend ──▶ kubeconfig, read with care ──▶ Secret
-//!                      └─▶ konnector that is there ──▶ install, upgrade or leave it
+//!                      └─▶ konnector that is there ──▶ install, upgrade or leave it (carrick-bind-api: install)
 //! ```
 
 pub mod backend;

@@ -18,6 +18,11 @@ pub fn secrets() -> Resource {
     Resource::namespaced("", "v1", "Secret", "secrets")
 }
 
+/// Deployments.
+pub fn deployments() -> Resource {
+    Resource::namespaced("apps", "v1", "Deployment", "deployments")
+}
+
 /// Namespaces.
 pub fn namespaces() -> Resource {
     Resource::cluster_wide("", "v1", "Namespace", "namespaces")
@@ -70,6 +75,7 @@ pub fn of_object(object: &Value) -> Option<Resource> {
         secrets(),
         namespaces(),
         accounts(),
+        deployments(),
         cluster_roles(),
         cluster_role_bindings(),
         roles(),

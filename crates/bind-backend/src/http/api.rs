@@ -1,5 +1,6 @@
 //! What kube-bind's clients ask for.
 
+use carrick_bind_api::install;
 use carrick_bind_api::kinds::{GROUP, VERSION};
 use carrick_bind_api::response::OVER_HTTP;
 use carrick_bind_api::version;
@@ -180,8 +181,10 @@ pub(super) fn bindable_resources() -> Answer {
 
 /// A konnector, to be applied by hand.
 pub(super) fn konnector_manifests() -> Result<Answer, Fault> {
-    let text =
-        carrick_kubectl_bind::deploy::konnector_yaml(None).map_err(|error| Fault::Internal(error.to_string()))?;
+    let objects = [vec![install::namespace()], install::konnector(&install::image())].concat();
+    let texts = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>();
+    let texts = texts.map_err(|error| Fault::Internal(error.to_string()))?;
+    let text: String = texts.iter().flat_map(|text| ["---\n", text.trim_end(), "\n"]).collect();
     let mut file = answer(StatusCode::OK, "text/yaml", text);
     set(&mut file, CONTENT_DISPOSITION, "attachment; filename=\"konnector.yaml\"");
     Ok(file)

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::answer::{Answer, Fault, json_answer};
 use super::asked::Asked;
 use super::front::Front;
+use super::join::join;
 use super::networks;
 use crate::provider::Provider;
 
@@ -71,7 +72,7 @@ impl<P: Provider> Front<P> {
         let provider = String::from_utf8(provider).map_err(|_| Fault::Internal("bad kubeconfig".to_owned()))?;
         let pinned = self.pinned(&kubeconfig).await?;
         let server = Server::from_inline(&pinned).map_err(|error| Fault::bad(error.to_string()))?;
-        let written = carrick_kubectl_bind::deploy::join(&server.client(), &provider, &body.binding_name).await;
+        let written = join(&server.client(), provider, &body.binding_name).await;
         written.map_err(|error| {
             // What answered there is reported to the provider alone: whoever uploads kubeconfigs could otherwise explore with them.
             tracing::warn!(%error, server = kubeconfig.server(), "A consumer's cluster was not joined.");

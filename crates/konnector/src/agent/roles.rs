@@ -2,7 +2,9 @@
 
 use carrick_bind_api::carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
 use carrick_bind_api::core;
+use carrick_bind_api::core::roles::of_bindings;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
+use carrick_bind_api::roles::{self, Subject};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 use carrick_client::{Client, Error, ListOptions};
 use carrick_sync::executor::refusal::is_unserved;
@@ -10,8 +12,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::resources;
-use crate::decide::core::roles::of_bindings;
-use crate::decide::roles::{self, Subject};
 use crate::decide::{accepted, existing};
 
 /// What the konnector needs for the bindings and bundles that there are, beside the base role. If it serves the workspaces of an APIExport, that is

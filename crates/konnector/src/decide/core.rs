@@ -7,4 +7,3 @@ pub mod crd;
 pub mod objects;
 pub mod related;
 pub mod rivals;
-pub mod roles;

@@ -7,10 +7,7 @@ use carrick_bind_api::v1alpha2::ApiServiceBinding;
 
 use super::Seen;
 
-/// Finalizer of bindings whose CRDs and objects are still there. kube-bind has none and leaves objects behind that nobody can delete.
-pub const BINDING_FINALIZER: &str = "kubebind.io/unbind";
-
-pub use carrick_bind_api::names::KEEP_COPIES_ANNOTATION as KEEP_COPIES;
+pub use carrick_bind_api::names::{BINDING_FINALIZER, KEEP_COPIES_ANNOTATION as KEEP_COPIES};
 
 /// What unbinding is decided on.
 #[derive(Clone, Debug)]

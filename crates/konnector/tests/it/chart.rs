@@ -4,10 +4,10 @@ use std::path::Path;
 
 use carrick_bind_api::claims::Accepted;
 use carrick_bind_api::existing::Existing;
+use carrick_bind_api::roles::{self, Subject};
 use carrick_bind_api::v1alpha2::{
     ApiServiceBinding, BoundSchemaReference, PermissionClaim, SecretKeyReference, Selector,
 };
-use carrick_konnector::decide::roles::{self, Subject};
 use carrick_konnector::options::Options;
 use clap::Parser;
 use serde_json::Value;

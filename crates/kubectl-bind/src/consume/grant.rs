@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 
 use carrick_bind_api::claims::{Accepted, described, mark};
 use carrick_bind_api::existing::Existing;
+use carrick_bind_api::install;
 use carrick_bind_api::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY};
+use carrick_bind_api::roles;
 use carrick_bind_api::v1alpha2::{
     ApiServiceBinding, ApiServiceExportRequest, BoundSchemaReference, ExportedResource, SecretKeyReference,
 };
-use carrick_konnector::decide::roles;
 use carrick_process::printable::one_line;
 use serde_json::Value;
-
-use crate::deploy::konnector_subject;
 
 /// What a request asks for.
 pub(super) fn read(request: &Value) -> ApiServiceExportRequest {
@@ -27,7 +26,7 @@ pub(super) fn roles(name: &str, secret: &str, request: &ApiServiceExportRequest)
     let bound = request.spec.resources.iter().map(|it| BoundSchemaReference::new(&it.group, &it.resource));
     binding.status.bound_schemas = bound.collect();
     binding.status.permission_claims.clone_from(&request.spec.permission_claims);
-    roles::of_binding(&binding, Existing::Leave, &Accepted::All, &konnector_subject())
+    roles::of_binding(&binding, Existing::Leave, &Accepted::All, &install::subject())
 }
 
 /// What accepts the claims of a request, and no others that its provider may think of later; none if it claims nothing.

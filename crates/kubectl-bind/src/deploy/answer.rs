@@ -3,21 +3,11 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use carrick_bind_api::install::ProviderAccess;
 use carrick_bind_api::response::BindingResponse;
 use carrick_client::InlineKubeconfig;
 
 use super::error::DeployError;
-
-/// The kubeconfig of a provider, read with care.
-#[derive(Clone, Debug)]
-pub struct ProviderAccess {
-    /// Its text, as the backend has written it.
-    pub text: String,
-    /// The provider's URL.
-    pub server: String,
-    /// The contract namespace.
-    pub contract: String,
-}
 
 /// The answer in a file, or from standard input.
 pub fn of_file(file: &Path) -> Result<String, DeployError> {

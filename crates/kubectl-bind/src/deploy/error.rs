@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use carrick_bind_api::install::OtherProvider;
 use carrick_bind_api::response::ResponseError;
 use carrick_bind_api::secret::SecretError;
 use carrick_client::{Error, RefusedKubeconfig};
@@ -35,8 +36,8 @@ pub enum DeployError {
     #[error("the kubeconfig is refused: its context names no namespace; ask the provider for another one")]
     NoContract,
     /// The Secret of this name is for another provider.
-    #[error("secret kube-bind/{0} holds another provider's kubeconfig; choose another name")]
-    OtherProvider(String),
+    #[error(transparent)]
+    OtherProvider(#[from] OtherProvider),
     /// The server refuses.
     #[error("{what}: {source}")]
     Server {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use carrick_bind_api::core::lease::NAMESPACE;
 use carrick_bind_api::core::{CONNECTION, Connection, crds};
+use carrick_bind_api::install;
 use carrick_bind_api::names::KUBECONFIG_KEY;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 use carrick_client::{Client, InlineKubeconfig};
@@ -29,7 +30,7 @@ pub async fn run(client: &Client, request: &options::Connect) -> Result<String, 
         if let Some(why) = left {
             let _ = writeln!(said, "konnector left as it is: {why}");
         } else {
-            first.push(deploy::namespace());
+            first.push(install::namespace());
             first.extend(konnector);
         }
     }

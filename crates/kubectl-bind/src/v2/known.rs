@@ -1,15 +1,15 @@
 //! What there is of v2 on this cluster.
 
+use carrick_bind_api::core::roles::of_bindings;
 use carrick_bind_api::core::{BINDING, Binding, BindingSpec, CLUSTER_BINDING, CONNECTION, ClusterBinding, Connection};
+use carrick_bind_api::install;
 use carrick_bind_api::kinds::Kind;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 use carrick_client::{Client, ListOptions};
-use carrick_konnector::decide::core::roles::of_bindings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{V2Error, resource};
-use crate::deploy::konnector_subject;
 
 /// What there is of v2 on this cluster.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ impl Known {
         specs.extend(written);
         let mut secrets: Vec<SecretKeyReference> = self.connections.iter().map(Connection::secret).collect();
         secrets.extend(secret);
-        of_bindings(&specs, &secrets, &konnector_subject())
+        of_bindings(&specs, &secrets, &install::subject())
     }
 }
 

@@ -7,6 +7,7 @@ use carrick_bind_api::claims::Accepted;
 use carrick_bind_api::conditions;
 use carrick_bind_api::existing::{Existing, ExistingError};
 use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::names::BINDING_FINALIZER;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::{
     ApiServiceBinding, ApiServiceBindingBundle, ApiServiceExport, ApiServiceExportRequest, BoundSchema,
@@ -25,7 +26,6 @@ use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, Withdrawal, decide};
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
-use crate::decide::unbind::BINDING_FINALIZER;
 use crate::decide::{accepted, existing};
 
 /// Objects that are not read within this time are worth a condition: every start takes a moment.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use carrick_bind_api::claims::Accepted;
 use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::names::BINDING_FINALIZER;
 use carrick_bind_api::secret::SecretError;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 
@@ -15,7 +16,6 @@ use crate::decide::Seen;
 use crate::decide::binding::{BindingView, decide};
 use crate::decide::bundle::{self, BundleView};
 use crate::decide::existing;
-use crate::decide::unbind::BINDING_FINALIZER;
 
 /// Tells everybody who names this kubeconfig.
 pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &SecretError) -> PassResult {

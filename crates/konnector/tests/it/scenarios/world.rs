@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrick_bind_api::roles::{self, Subject};
 use carrick_client::watch::{WatchOptions, watch};
 use carrick_client::{Client, Resource, Server};
 use carrick_konnector::agent::{self, KonnectorConfig};
-use carrick_konnector::decide::roles::{self, Subject};
 use carrick_plane::faults::Recording;
 use futures::StreamExt;
 use serde_json::{Value, json};

@@ -4,12 +4,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use carrick_bind_api::kinds::{API_SERVICE_NAMESPACE, GROUP, VERSION};
+use carrick_bind_api::roles::{self, Subject};
 use carrick_bind_api::schema;
 use carrick_bind_api::v1alpha2::{ApiServiceExport, ExportedResource, InformerScope, Isolation};
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, DeleteOptions, Resource, Server};
 use carrick_konnector::agent::{self, KonnectorConfig};
-use carrick_konnector::decide::roles::{self, Subject};
 use carrick_plane::faults::Recording;
 use carrick_plane::{Config, Mode, Plane, User};
 use futures::StreamExt;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use carrick_bind_api::names::BINDING_FINALIZER;
 use carrick_bind_api::v1alpha2::ApiServiceBinding;
 use carrick_client::{Client, DeleteOptions, Resource};
-use carrick_konnector::decide::unbind::BINDING_FINALIZER;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -1,10 +1,18 @@
-//! Whether a konnector is installed, upgraded or left alone.
+//! A konnector on a consumer's cluster: what it consists of, whether it is installed, upgraded or left alone, and where it keeps kubeconfigs.
 
 use carrick_go::semver::Version;
 use serde_json::Value;
 
-use crate::VERSION;
+mod manifests;
+mod secret;
 
+pub use manifests::{NAME, konnector, namespace, subject};
+pub use secret::{OtherProvider, ProviderAccess, StoredSecret, stored};
+
+/// Who writes, whichever program it is.
+pub const MANAGER: &str = "kubectl-bind";
+/// The version of all programs, and of our konnector.
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// Our konnector.
 pub const IMAGE: &str = "ghcr.io/carrick/konnector";
 /// Konnectors whose versions mean something to us, ours first.
@@ -19,9 +27,14 @@ pub enum Install {
     Leave(String),
 }
 
+/// The image of our konnector.
+pub fn image() -> String {
+    format!("{IMAGE}:{VERSION}")
+}
+
 /// Decides about the konnector, given the Deployment that is there and the image that somebody asks for.
 pub fn decide(deployment: Option<&Value>, asked: Option<&str>) -> Install {
-    let ours = format!("{IMAGE}:{VERSION}");
+    let ours = image();
     if let Some(asked) = asked {
         return Install::Apply(asked.to_owned());
     }
@@ -59,7 +72,7 @@ mod tests {
     #[test]
     fn konnectors_are_upgraded_and_never_downgraded() {
         let there = |image: &str| json!({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}});
-        let ours = format!("{IMAGE}:{VERSION}");
+        let ours = image();
         assert_eq!(decide(None, None), Install::Apply(ours.clone()));
         assert_eq!(decide(Some(&there("x/y:v9")), Some("a/b:c")), Install::Apply("a/b:c".to_owned()));
         assert_eq!(decide(Some(&there(&format!("{IMAGE}:v0.0.9"))), None), Install::Apply(ours.clone()));

@@ -1,36 +1,20 @@
 //! What a konnector consists of.
 
-use carrick_bind_api::names::KONNECTOR_NAMESPACE;
-use carrick_client::Resource;
-use carrick_konnector::decide::roles::{self, Subject};
 use serde_json::{Value, json};
 
+use crate::names::KONNECTOR_NAMESPACE;
+use crate::roles::{self, Subject};
+
 /// Name of the ServiceAccount and of the Deployment.
-pub(super) const NAME: &str = "konnector";
-
-/// Deployments.
-pub(super) fn deployments() -> Resource {
-    Resource::namespaced("apps", "v1", "Deployment", "deployments")
-}
-
-/// The kind of one of these objects.
-pub(super) fn resource(object: &Value) -> Resource {
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let plural = format!("{}s", kind.to_lowercase());
-    let is_namespaced = object["metadata"]["namespace"].is_string();
-    let make = if is_namespaced { Resource::namespaced } else { Resource::cluster_wide };
-    make(group, version, kind, &plural)
-}
+pub const NAME: &str = "konnector";
 
 /// The namespace of everything else.
-pub(crate) fn namespace() -> Value {
+pub fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KONNECTOR_NAMESPACE}})
 }
 
 /// Who the konnector is.
-pub(crate) fn konnector_subject() -> Subject {
+pub fn subject() -> Subject {
     Subject {
         account: NAME.to_owned(),
         namespace: KONNECTOR_NAMESPACE.to_owned(),
@@ -40,8 +24,8 @@ pub(crate) fn konnector_subject() -> Subject {
 }
 
 /// A konnector with this image: ServiceAccount, base roles, Deployment.
-pub(super) fn konnector(image: &str) -> Vec<Value> {
-    let (namespace, subject) = (KONNECTOR_NAMESPACE, konnector_subject());
+pub fn konnector(image: &str) -> Vec<Value> {
+    let (namespace, subject) = (KONNECTOR_NAMESPACE, subject());
     let labels = json!({"app": NAME});
     let from = |field: &str| json!({"fieldRef": {"fieldPath": field}});
     let container = json!({

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use carrick_bind_api::core::{ALL, BindingSpec, Direction, GROUP};
-use carrick_bind_api::v1alpha2::SecretKeyReference;
 use serde_json::{Value, json};
 
-use crate::decide::roles::{BASE, Subject, cluster_role, role};
+use crate::core::{ALL, BindingSpec, Direction, GROUP};
+use crate::roles::{BASE, Subject, cluster_role, role};
+use crate::v1alpha2::SecretKeyReference;
 
 /// The roles for these bindings, and for the Secrets that Connections name.
 pub fn of_bindings(
@@ -70,7 +70,7 @@ pub fn of_bindings(
 
 #[cfg(test)]
 mod tests {
-    use carrick_bind_api::core::ApiName;
+    use crate::core::ApiName;
 
     use super::*;
 

@@ -1,13 +1,27 @@
 //! The Secret that gets the kubeconfig.
 
-use carrick_bind_api::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
-use carrick_bind_api::secret;
-use carrick_bind_api::v1alpha2::SecretKeyReference;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use super::answer::{self, ProviderAccess};
-use super::error::DeployError;
+use crate::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
+use crate::secret;
+use crate::v1alpha2::SecretKeyReference;
+
+/// The kubeconfig of a provider, read with care.
+#[derive(Clone, Debug)]
+pub struct ProviderAccess {
+    /// Its text, as the backend has written it.
+    pub text: String,
+    /// The provider's URL.
+    pub server: String,
+    /// The contract namespace.
+    pub contract: String,
+}
+
+/// The Secret of a name that was asked for is in use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("secret kube-bind/{0} holds another provider's kubeconfig; choose another name")]
+pub struct OtherProvider(pub String);
 
 /// Where the kubeconfig is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +32,17 @@ pub struct StoredSecret {
     pub object: Option<Value>,
 }
 
-/// Decides where a kubeconfig is kept, given the Secrets with kubeconfigs that there are.
-pub fn plan(new: &ProviderAccess, known: &[Value], name: Option<&str>) -> Result<StoredSecret, DeployError> {
+/// Decides where a kubeconfig is kept, given the Secrets with kubeconfigs that there are and how a kubeconfig is read.
+pub fn stored(
+    new: &ProviderAccess,
+    known: &[Value],
+    name: Option<&str>,
+    read: impl Fn(String) -> Option<ProviderAccess>,
+) -> Result<StoredSecret, OtherProvider> {
     let of = |object: &Value| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let at = SecretKeyReference::new(KONNECTOR_NAMESPACE, &name, KUBECONFIG_KEY);
-        let access = secret::text(Some(object), &at).ok().and_then(|text| answer::of_kubeconfig(text).ok());
+        let access = secret::text(Some(object), &at).ok().and_then(&read);
         (name, access)
     };
     let same = |access: &ProviderAccess| access.server == new.server && access.contract == new.contract;
@@ -33,7 +52,7 @@ pub fn plan(new: &ProviderAccess, known: &[Value], name: Option<&str>) -> Result
     });
     if let Some((found, Some(access))) = &existing {
         if !same(access) {
-            return Err(DeployError::OtherProvider(found.clone()));
+            return Err(OtherProvider(found.clone()));
         }
         if access.text == new.text {
             return Ok(StoredSecret { name: found.clone(), object: None });
@@ -54,12 +73,18 @@ pub fn plan(new: &ProviderAccess, known: &[Value], name: Option<&str>) -> Result
 mod tests {
     use super::*;
 
+    /// Server and token, with a space between them.
+    fn read(text: String) -> Option<ProviderAccess> {
+        let server = text.split_once(' ')?.0.to_owned();
+        Some(ProviderAccess { text, server, contract: "c-1".to_owned() })
+    }
+
     fn access(server: &str, token: &str) -> ProviderAccess {
-        let text = format!(
-            "{{current-context: a, contexts: [{{name: a, context: {{cluster: b, user: c, namespace: c-1}}}}], \
-             clusters: [{{name: b, cluster: {{server: 'https://{server}'}}}}], users: [{{name: c, user: {{token: {token}}}}}]}}"
-        );
-        answer::of_kubeconfig(text).unwrap()
+        read(format!("{server} {token}")).unwrap()
+    }
+
+    fn plan(new: &ProviderAccess, known: &[Value], name: Option<&str>) -> Result<StoredSecret, OtherProvider> {
+        stored(new, known, name, read)
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! The base role lets it read bindings, make CRDs and keep its Lease. What it does beyond that follows from bindings, so each binding has a role of
 //! its own, made from its status: the objects of its APIs, its CRDs by name, what its provider claims, and the Secret with its kubeconfig.
 
-use carrick_bind_api::claims::{Accepted, described, mark};
-use carrick_bind_api::existing::Existing;
-use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE, GROUP};
-use carrick_bind_api::names::{ACCEPTED_CLAIMS_ANNOTATION, KONNECTOR_NAMESPACE, bound_schema_name};
-use carrick_bind_api::v1alpha2::{ApiServiceBinding, SecretKeyReference};
 use serde_json::{Value, json};
+
+use crate::claims::{Accepted, described, mark};
+use crate::existing::Existing;
+use crate::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE, GROUP};
+use crate::names::{ACCEPTED_CLAIMS_ANNOTATION, KONNECTOR_NAMESPACE, bound_schema_name};
+use crate::v1alpha2::{ApiServiceBinding, SecretKeyReference};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const APIEXTENSIONS: &str = "apiextensions.k8s.io";
@@ -144,13 +145,13 @@ pub fn of_secret(name: &str, at: &SecretKeyReference, subject: &Subject) -> Vec<
     role(&format!("{name}-secret"), &at.namespace, subject, &rules)
 }
 
-pub(super) fn cluster_role(name: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
+pub(crate) fn cluster_role(name: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
     let role =
         json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
     vec![role, binding("ClusterRole", name, None, subject)]
 }
 
-pub(super) fn role(name: &str, namespace: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
+pub(crate) fn role(name: &str, namespace: &str, subject: &Subject, rules: &[Value]) -> Vec<Value> {
     let role = json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": {"name": name, "namespace": namespace},
         "rules": rules});
     vec![role, binding("Role", name, Some(namespace), subject)]
@@ -168,7 +169,7 @@ fn binding(kind: &str, name: &str, namespace: Option<&str>, subject: &Subject) -
 
 #[cfg(test)]
 mod tests {
-    use carrick_bind_api::v1alpha2::{BoundSchemaReference, PermissionClaim, Selector};
+    use crate::v1alpha2::{BoundSchemaReference, PermissionClaim, Selector};
 
     use super::*;
 

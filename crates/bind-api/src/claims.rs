@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 use carrick_go::labels as go;
 use serde_json::Value;
 
+use accepted::shown;
+
 pub use accepted::{Accepted, described, mark};
 pub use barred::{Barred, Guarded};
 pub use claimable::{CLAIMABLE, Claimable};
@@ -185,11 +187,6 @@ impl Claim {
 fn key_of(object: &Value) -> Option<ObjectKey> {
     let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     Some(ObjectKey { namespace: text("namespace"), name: text("name")? })
-}
-
-/// A resource as people read it.
-fn shown(group: &str, resource: &str) -> String {
-    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
 
 #[cfg(test)]

@@ -15,14 +15,13 @@ pub mod conditions;
 mod connection;
 pub mod crds;
 pub mod identity;
+pub(crate) mod kinds;
 pub mod lease;
 pub mod names;
 pub mod related;
 pub mod roles;
 pub mod schema;
 pub mod synthesize;
-
-use crate::kinds::Kind;
 
 pub use binding::{
     ApiName, Binding, BindingSpec, BindingStatus, BoundApi, ClusterBinding, ConflictPolicy, ConnectionReference,
@@ -31,21 +30,7 @@ pub use binding::{
 pub use connection::{
     Connection, ConnectionSpec, ConnectionStatus, ExportedApi, PullPolicy, SchemaPolicy, SchemaSource, UpdatePolicy,
 };
-
-/// The group of all kinds of v2.
-pub const GROUP: &str = "core.kbind.io";
-/// The version that this crate reads and writes.
-pub const VERSION: &str = "v1alpha1";
-
-/// Connection, on the consumer: the link to one provider.
-pub const CONNECTION: Kind = Kind::new(GROUP, VERSION, "Connection", "connections");
-/// ClusterBinding, on the consumer: which APIs of a provider the whole cluster uses.
-pub const CLUSTER_BINDING: Kind = Kind::new(GROUP, VERSION, "ClusterBinding", "clusterbindings");
-/// Binding, in a namespace of the consumer: which APIs of a provider that namespace uses.
-pub const BINDING: Kind = Kind::new(GROUP, VERSION, "Binding", "bindings");
-
-/// Every kind.
-pub const ALL: [Kind; 3] = [CONNECTION, CLUSTER_BINDING, BINDING];
+pub use kinds::{ALL, BINDING, CLUSTER_BINDING, CONNECTION, GROUP, VERSION};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 pub use carrick_kcp::kinds::{KcpObject as ApiObject, Kind};
 
+use crate::core::kinds as v2;
+
 /// The group of all kinds.
 pub const GROUP: &str = "kube-bind.io";
 /// The version that this crate reads and writes.
@@ -51,8 +53,8 @@ pub const ALL: [Kind; 11] = [
 
 /// Whether objects of a kind live in namespaces.
 pub fn is_namespaced(kind: Kind) -> bool {
-    if kind.group == crate::core::GROUP {
-        return kind == crate::core::BINDING;
+    if kind.group == v2::GROUP {
+        return kind == v2::BINDING;
     }
     ![API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE, API_SERVICE_EXPORT_TEMPLATE, COLLECTION, CLUSTER].contains(&kind)
 }

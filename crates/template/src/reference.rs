@@ -6,10 +6,12 @@ mod builtin;
 mod lists;
 mod numbers;
 mod outside;
+mod row;
 mod strings;
 mod values;
 
 use crate::sprig;
+use row::Row;
 
 /// What there is to know about one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +28,6 @@ pub struct FunctionDoc {
     /// A template and what it renders to, where there is something to show.
     pub example: Option<(&'static str, &'static str)>,
 }
-
-/// Name, usage, summary and example of a function.
-struct Row(&'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
 const GROUPS: &[(&str, &[Row])] = &[
     ("Go's own functions", builtin::GO),

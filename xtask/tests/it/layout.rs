@@ -101,7 +101,7 @@ const IMPURE: [&str; 5] = [
     "sync/src/executor.rs",
     "sync/src/executor/",
     "template/src/sprig/date.rs",
-    "template/src/time.rs",
+    "template/src/time/point.rs",
 ];
 
 /// What knows a client, waits, measures time, draws lots or reads what lies around.

@@ -9,7 +9,6 @@ use carrick_json::go;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::shown;
 use crate::v1alpha2::{PermissionClaim, Selector};
 
 /// The claims that are accepted.
@@ -46,6 +45,11 @@ impl Accepted {
             Self::Words(words) => words.contains(&shown(&claim.group, &claim.resource)) || words.contains(&mark(claim)),
         }
     }
+}
+
+/// A resource as people read it.
+pub(super) fn shown(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
 
 /// What stands for exactly this claim: its resource, and a hash of what it selects.

@@ -4,7 +4,7 @@ use carrick_kcp::condition::Condition;
 use carrick_kcp::meta::LabelSelector;
 use carrick_kcp::object::{kind, object, words};
 
-use super::{BINDING, CLUSTER_BINDING};
+use super::kinds::{BINDING, CLUSTER_BINDING};
 
 words! {
     /// What becomes of objects that the provider had before.

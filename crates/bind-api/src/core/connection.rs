@@ -3,7 +3,7 @@
 use carrick_kcp::condition::Condition;
 use carrick_kcp::object::{kind, object, words};
 
-use super::CONNECTION;
+use super::kinds::CONNECTION;
 use crate::v1alpha2::SecretKeyReference;
 
 words! {

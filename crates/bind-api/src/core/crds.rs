@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{BINDING, CLUSTER_BINDING, CONNECTION, GROUP, VERSION};
+use super::kinds::{BINDING, CLUSTER_BINDING, CONNECTION, GROUP, VERSION};
 use crate::crds::build::{age_column, column, list, object, ready_column, required, some_text, text, with, word};
 use crate::crds::parts::{label_selector, standard_conditions};
 use crate::kinds::Kind;

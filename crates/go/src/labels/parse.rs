@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Condition, Requirement};
+use super::requirement::{Condition, Requirement};
 use crate::names::Words;
 use crate::quote::text as quote;
 

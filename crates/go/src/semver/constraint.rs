@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Version, compare_pre};
+use super::version::{Version, compare_pre};
 
 /// A text that is not a constraint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag, options};
 use serde_json::{Map, Value};
 
+use super::document::{Document, Duplicate, YamlError};
 use super::lenient::Failure;
 use super::scalar::{self, Scalar};
-use super::{Document, Duplicate, YamlError};
 
 /// How many values a document may have by referring to others: Go's limits for texts that grow while they are read.
 const SMALL: usize = 400_000;

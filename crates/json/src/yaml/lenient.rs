@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::YamlError;
+use super::document::YamlError;
 
 /// Why reading failed.
 pub(super) enum Failure {

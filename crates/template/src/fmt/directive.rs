@@ -1,6 +1,6 @@
 //! Format strings: finds the directives and prints the operands they ask for.
 
-use super::{Flags, Printer};
+use super::printer::{Flags, Printer};
 use crate::{heap::Outcome, runes, value::Value};
 
 /// Largest width, precision and argument number that Go accepts.

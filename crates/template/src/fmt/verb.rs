@@ -3,7 +3,7 @@
 use carrick_go::float;
 use carrick_go::quote::{self, Charset};
 
-use super::Printer;
+use super::printer::Printer;
 use crate::{heap::Outcome, runes, value::Value};
 
 impl Printer<'_> {

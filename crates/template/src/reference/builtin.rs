@@ -1,6 +1,6 @@
 //! Functions of text/template itself, and those of the sync agent.
 
-use super::Row;
+use super::row::Row;
 
 pub(super) const GO: &[Row] = &[
     Row(

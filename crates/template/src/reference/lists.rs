@@ -1,6 +1,6 @@
 //! Functions on lists and dictionaries.
 
-use super::Row;
+use super::row::Row;
 
 pub(super) const LISTS: &[Row] = &[
     Row("list", "list VALUE…", "a list of the values", Some((r#"{{ list 1 "a" true }}"#, "[1 a true]"))),

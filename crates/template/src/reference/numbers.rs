@@ -1,6 +1,6 @@
 //! Functions on numbers.
 
-use super::Row;
+use super::row::Row;
 
 pub(super) const MATH: &[Row] = &[
     Row("add", "add NUMBER…", "the sum", Some(("{{ add 1 2 3 }}", "6"))),

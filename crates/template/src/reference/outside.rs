@@ -1,6 +1,6 @@
 //! Paths, URLs, hashes, and what would lie outside.
 
-use super::Row;
+use super::row::Row;
 
 pub(super) const PATHS: &[Row] = &[
     Row("base", "base PATH", "the last element", Some((r#"{{ base "a/b/c.txt" }}"#, "c.txt"))),

@@ -1,6 +1,6 @@
 //! Functions on strings.
 
-use super::Row;
+use super::row::Row;
 
 pub(super) const STRINGS: &[Row] = &[
     Row("trim", "trim TEXT", "removes white space at both ends", Some((r#"{{ trim "  a b " | quote }}"#, r#""a b""#))),

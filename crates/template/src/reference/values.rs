@@ -1,6 +1,6 @@
 //! Dates, defaults, encodings, types and versions.
 
-use super::Row;
+use super::row::Row;
 
 pub(super) const DATES: &[Row] = &[
     Row("now", "now", "the current time", Some(("{{ kindOf now }}", "struct"))),

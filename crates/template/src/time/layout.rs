@@ -1,10 +1,8 @@
 //! Go's time layouts: texts that show how the reference time looks.
 
-mod read;
+pub(super) mod read;
 
-use super::{Civil, MONTHS, Time, WEEKDAYS};
-
-pub(super) use read::parse;
+use super::point::{Civil, MONTHS, Time, WEEKDAYS};
 
 /// A part of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,9 +173,9 @@ fn text_of(time: &Time, civil: &Civil, part: Part) -> String {
         }
         Part::ZoneName => time.zone.clone(),
         Part::Offset(style) => offset_text(time.offset, style),
-        Part::Fraction(digits) => format!(".{}", fraction(time.nanos, digits)),
+        Part::Fraction(digits) => format!(".{}", fraction(time.nanosecond(), digits)),
         Part::ShortFraction(digits) => {
-            let text = fraction(time.nanos, digits);
+            let text = fraction(time.nanosecond(), digits);
             let text = text.trim_end_matches('0');
             if text.is_empty() { String::new() } else { format!(".{text}") }
         }

@@ -1,7 +1,7 @@
 //! Reading of times.
 
 use super::{Offset, Part, next_part};
-use crate::time::{Civil, Location, MONTHS, Time, WEEKDAYS, date_of, days_of, is_date};
+use crate::time::point::{Civil, Location, MONTHS, Time, WEEKDAYS, date_of, days_of, is_date};
 
 /// What has been read so far.
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Fields {
 }
 
 /// Reads a time that is written as the layout shows.
-pub(in crate::time) fn parse(layout: &[u8], text: &[u8]) -> Result<Time, String> {
+pub(crate) fn parse(layout: &[u8], text: &[u8]) -> Result<Time, String> {
     let problem = || format!("cannot read the time as {:?}", String::from_utf8_lossy(layout));
     let mut fields = Fields::default();
     let mut rest_layout = layout;

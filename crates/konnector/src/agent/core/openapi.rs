@@ -1,13 +1,20 @@
-//! What a provider offers without CRDs: discovery and OpenAPI documents, read again when their index says that something has changed.
+//! What a provider offers without CRDs: discovery and OpenAPI documents. Their index is read when a watch says that something may have changed, and they
+//! are read again when the index says so.
+
+mod schedule;
+mod signs;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carrick_bind_api::core::lease::RENEWAL_SECONDS;
 use carrick_bind_api::core::synthesize::{DiscoveredGroup, crds, is_builtin};
 use carrick_client::{Client, Error};
 use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::agent::notifier::Notifier;
+use schedule::Schedule;
+use signs::Signs;
 
 /// Where the index of all documents is; it has a hash of each.
 const INDEX: &str = "/openapi/v3";
@@ -15,8 +22,11 @@ const INDEX: &str = "/openapi/v3";
 /// What a provider offers by its OpenAPI documents.
 #[derive(Default)]
 pub(super) struct OpenApi {
-    last: Option<Instant>,
+    schedule: Schedule,
+    signs: Signs,
     index: Value,
+    /// What groups there are.
+    groups: Value,
     /// The CRDs that were made, by name.
     pub offered: BTreeMap<String, Value>,
     /// Whether every group has answered. What is missing from a partial answer is not gone.
@@ -36,10 +46,15 @@ impl From<Error> for OpenApiProblem {
 }
 
 impl OpenApi {
-    /// Reads what has changed, if it is time: there is nothing to watch.
-    pub async fn refresh(&mut self, client: &Client) -> Result<(), OpenApiProblem> {
-        let interval = Duration::from_secs(RENEWAL_SECONDS);
-        if self.last.is_some_and(|last| last.elapsed() < interval) {
+    /// Reads what has changed, if it is time. The notifier rings when a watch says that it is.
+    pub async fn refresh(&mut self, client: &Client, notifier: &Notifier) -> Result<(), OpenApiProblem> {
+        if let Some(is_aggregated) = self.signs.take() {
+            self.schedule.changed(Instant::now(), is_aggregated);
+        }
+        if !self.signs.see_all() {
+            self.schedule.is_blind();
+        }
+        if !self.schedule.is_due(Instant::now()) {
             return Ok(());
         }
         let index = client.raw_get(INDEX).await?;
@@ -47,8 +62,14 @@ impl OpenApi {
             self.read(client, &index).await?;
             self.index = index;
         }
-        self.last = Some(Instant::now());
+        self.signs.follow(client, &self.groups, notifier);
+        self.schedule.was_read(Instant::now(), self.is_complete);
         Ok(())
+    }
+
+    /// In how long it is time, if nothing changes.
+    pub fn due_in(&self) -> Duration {
+        self.schedule.due_in(Instant::now())
     }
 
     async fn read(&mut self, client: &Client, index: &Value) -> Result<(), OpenApiProblem> {
@@ -72,7 +93,7 @@ impl OpenApi {
                 offered.entry(name).or_insert(crd);
             }
         }
-        (self.offered, self.is_complete) = (offered, is_complete);
+        (self.offered, self.is_complete, self.groups) = (offered, is_complete, groups);
         Ok(())
     }
 }

@@ -112,6 +112,7 @@ impl ConnectionSession {
             }
             let outcome = self.pass(&connection).await;
             let beat = self.remote.as_ref().map_or(Duration::MAX, |_| self.heartbeat.due_in());
+            let beat = beat.min(self.openapi.due_in());
             let again = pace.next(outcome).map_or(beat, |again| again.min(beat));
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -189,10 +190,12 @@ impl ConnectionSession {
     async fn connect(&mut self, connection: &Connection) -> Option<ConnectionState> {
         let progress = match self.identify(connection).await {
             Err(progress) => progress,
-            Ok(()) if self.reads_openapi(connection) => match self.openapi.refresh(&self.provider).await {
-                Ok(()) => Progress::Ready,
-                Err(problem) => undiscovered(problem.words, problem.forbidden),
-            },
+            Ok(()) if self.reads_openapi(connection) => {
+                match self.openapi.refresh(&self.provider, &self.notifier).await {
+                    Ok(()) => Progress::Ready,
+                    Err(problem) => undiscovered(problem.words, problem.forbidden),
+                }
+            }
             Ok(()) => {
                 let crds = self.crds.as_ref()?;
                 match crds.unknown() {

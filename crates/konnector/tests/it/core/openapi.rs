@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use carrick_bind_api::core::lease::RENEWAL_SECONDS;
 use carrick_plane::faults::{Effect, Match, Recording, Rule};
 use serde_json::{Value, json};
 
@@ -78,8 +77,30 @@ async fn a_group_that_does_not_answer_takes_nothing_along() {
     assert!(has(&connection, "Ready", "True", "AsExpected"));
 }
 
+/// What the konnector has asked the provider, other than watches and the Lease.
+fn asked(recordings: &[Recording; 2]) -> Vec<String> {
+    let all = recordings.iter().flat_map(Recording::records);
+    let ours = all.filter(|it| [KONNECTOR, BINDER].contains(&it.ask.user.as_str()));
+    let other = ours.filter(|it| it.ask.verb != "watch" && !it.ask.path.contains("/leases"));
+    other.map(|it| format!("{} {}", it.ask.verb, it.ask.path)).collect()
+}
+
+/// Waits until nothing was asked for this long, which is longer than what follows one change.
+async fn until_quiet(world: &World, calm: Duration) {
+    let mut last = Vec::new();
+    for _ in 0..5 {
+        let recordings = world.record();
+        tokio::time::sleep(calm).await;
+        last = asked(&recordings);
+        if last.is_empty() {
+            return;
+        }
+    }
+    panic!("it does not come to rest: {last:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn at_rest_the_index_of_documents_is_read_once_per_interval_and_nothing_else() {
+async fn at_rest_nothing_is_asked_and_an_api_that_comes_or_goes_is_reported_by_a_watch() {
     let mut world = World::without_konnector().await;
     world.install().await;
     world.offer(&unlabelled(widget_crd())).await;
@@ -90,26 +111,32 @@ async fn at_rest_the_index_of_documents_is_read_once_per_interval_and_nothing_el
     world.is_ready(&cluster_bindings(), "west").await;
     world.order("a", 3).await;
     world.source_is("a", |it| it["metadata"]["finalizers"].is_array()).await;
-    let recordings = world.record();
-    // Watches and the Lease left out.
-    let sent = || -> Vec<String> {
-        let all = recordings.iter().flat_map(Recording::records);
-        let ours = all.filter(|it| [KONNECTOR, BINDER].contains(&it.ask.user.as_str()));
-        let other = ours.filter(|it| it.ask.verb != "watch" && !it.ask.path.contains("/leases"));
-        other.map(|it| format!("{} {}", it.ask.verb, it.ask.path)).collect()
-    };
-    let next = async |count: usize| {
-        let interval = Duration::from_secs(RENEWAL_SECONDS);
-        let waiting = async {
-            while sent().len() < count {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(interval * 2, waiting).await.expect("the index is read");
-        tokio::time::Instant::now()
-    };
-    let first = next(1).await;
-    let second = next(2).await;
-    assert_eq!(sent(), ["get /openapi/v3"; 2]);
-    assert!(second - first > Duration::from_secs(RENEWAL_SECONDS - 2), "{:?}", second - first);
+    let exports = |it: &Value, api: &str| it["status"]["exportedAPIs"].to_string().contains(api);
+    until_quiet(&world, Duration::from_secs(4)).await;
+    world.offer(&unlabelled(crd("gadgets", "Gadget", "example.io", "Cluster"))).await;
+    let begin = tokio::time::Instant::now();
+    world.consumer.until(&connections(), None, "west", |it| exports(it, "gadgets.example.io")).await;
+    world.provider.delete(&crd_kind(), None, "gadgets.example.io").await;
+    world.consumer.until(&connections(), None, "west", |it| !exports(it, "gadgets.example.io")).await;
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_crds_cannot_be_watched_the_offer_is_read_all_the_same_and_the_refused_watch_is_not_repeated() {
+    let mut world = World::without_konnector().await;
+    world.install().await;
+    world.offer(&unlabelled(widget_crd())).await;
+    let refuse = Match::any().user(BINDER).path("/customresourcedefinitions");
+    let (faults, recordings) = (world.provider.plane().faults().clone(), world.record());
+    faults.add(Rule::new(refuse, Effect::refuse(403)));
+    world.start_konnector();
+    world.store("west", BINDER).await;
+    world.connect("west", json!({"schema": {"source": "OpenAPI"}})).await;
+    world.bind("west", "west", json!({})).await;
+    world.is_ready(&cluster_bindings(), "west").await;
+    world.order("a", 3).await;
+    until_quiet(&world, Duration::from_secs(4)).await;
+    let records = recordings[1].records();
+    let refused = records.iter().filter(|it| it.code == 403).count();
+    assert!((1..=2).contains(&refused), "{refused} requests were refused");
 }

@@ -5,6 +5,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::decide::compare::is_discreet;
+
 /// How many fields of a status are shown.
 const FIELDS: usize = 5;
 /// The longest text of a field that is shown.
@@ -107,7 +109,8 @@ fn seconds(at: &str) -> String {
     }
 }
 
-/// What an object says about itself: that it is being deleted and by whom it is held, its conditions, the first fields of its status.
+/// What an object says about itself: that it is being deleted and by whom it is held, its conditions, the first fields of its status without those
+/// that nobody should see.
 fn notes(object: &Value) -> Vec<Note> {
     let mut notes = Vec::new();
     if let Some(since) = object["metadata"]["deletionTimestamp"].as_str() {
@@ -128,6 +131,7 @@ fn notes(object: &Value) -> Vec<Note> {
     }
     let fields = object["status"].as_object().into_iter().flatten().filter_map(|(name, value)| {
         let shown = match value {
+            Value::String(_) | Value::Number(_) if is_discreet(name) => "(not shown)".to_owned(),
             Value::String(text) if text.chars().count() <= LONGEST => text.clone(),
             Value::Bool(_) | Value::Number(_) => value.to_string(),
             _ => return None,
@@ -139,4 +143,20 @@ fn notes(object: &Value) -> Vec<Note> {
         notes.push(Note::plain(&format!("status: {}", fields.join(", "))));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_field_that_nobody_should_see_is_in_a_tree() {
+        let status = json!({ "adminPassword": "hunter2", "url": "u", "accessToken": 7, "tokensLeft": 3, "size": 4 });
+        let object = json!({ "kind": "Bucket", "metadata": { "name": "a" }, "status": status });
+        let notes = Node::of("Bucket", &object, "here").notes;
+        let wanted = "status: accessToken: (not shown), adminPassword: (not shown), size: 4, tokensLeft: 3, url: u";
+        assert_eq!(notes, [Note::plain(wanted)]);
+    }
 }

@@ -413,6 +413,40 @@ fn policy(stage: &Stage, on_delete: &str) -> Value {
     }})
 }
 
+/// Waits until an event on an object says that it is not imported, and why.
+async fn import_is_refused(stage: &Stage, name: &str, words: &str) -> anyhow::Result<()> {
+    stage
+        .eventually(&format!("an event on {name} says {words:?}"), async || {
+            let events = stage.service.list(&kinds::events(), Some(&own(stage)), &ListOptions::default()).await?;
+            let is_it = |event: &Value| {
+                event["reason"] == "ImportRefused"
+                    && event["involvedObject"]["name"] == name
+                    && event["message"].as_str().is_some_and(|text| text.contains(words))
+            };
+            ensure!(events.iter().any(is_it), "none of {}", events.iter().map(shown).collect::<Vec<_>>().join("\n"));
+            Ok(())
+        })
+        .await
+}
+
+pub(super) async fn an_object_whose_consumer_has_not_bound_the_export_is_reported_and_imported_once_she_has(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&carrick_e2e_stage::fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    stage.publish("Bucket", policy(&stage, "Keep")).await?;
+    create_namespace(&stage, &own(&stage)).await?;
+    let agent = stage.start_agent()?;
+    let team = &stage.team_a;
+    let tenant = team.path.rsplit(':').next().unwrap_or_default().to_owned();
+    existing(&stage, "db", json!({ "import": "yes", "tenant": tenant })).await?;
+    import_is_refused(&stage, "db", &format!("no workspace {} has bound the APIExport", team.path)).await?;
+    stage.bind(team).await?;
+    stage.source_is("it is imported", team, "db", |order| order["status"]["url"] == "https://db").await?;
+    agent.stop().await
+}
+
 async fn relabel(stage: &Stage, name: &str, labels: Value) -> anyhow::Result<()> {
     let patch = json!({ "metadata": { "labels": labels } });
     stage.service.merge_patch(&stage.buckets(), Some(&own(stage)), name, &patch).await?;

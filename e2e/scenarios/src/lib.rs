@@ -157,7 +157,8 @@ pub fn all() -> Vec<Scenario> {
             an_import_is_taken_back_and_the_object_stays
             what_belongs_to_somebody_or_fits_nowhere_is_not_imported
             the_objects_of_twenty_tenants_are_imported_at_once
-            a_published_resource_imports_what_its_provider_labels_once_and_nothing_that_a_consumer_labels;
+            a_published_resource_imports_what_its_provider_labels_once_and_nothing_that_a_consumer_labels
+            an_object_whose_consumer_has_not_bound_the_export_is_reported_and_imported_once_she_has;
         withdrawals:
             a_kind_leaves_on_its_date_and_takes_nothing_with_it
             a_date_that_comes_while_no_agent_runs_is_kept_later;

@@ -1,7 +1,7 @@
 //! Import: orders for objects that exist on the service cluster, without a write to their content.
 //!
 //! What would be done is found out first, as the agent would decide it, and with kcp's own answer to a dry run; carrying it out decides
-//! the same anew for each object. Whoever is stopped in between goes on by asking again.
+//! the same again for each object. Whoever is stopped in between goes on by asking again.
 
 mod report;
 

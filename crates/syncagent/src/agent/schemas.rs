@@ -48,6 +48,8 @@ pub(crate) use gate::{Chosen, Gate};
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiresourceschema";
 const WORKERS: usize = 4;
+/// When it is decided again about what rests on orders that are not known yet.
+const UNDECIDED: Duration = Duration::from_secs(5);
 /// For how long it is told that a server has gone back in time.
 const TOLD: Duration = Duration::from_hours(1);
 
@@ -283,7 +285,8 @@ impl Schemas {
         let mapping = self.mapping(case).await;
         let serving = self.serving(case);
         let next = serving.as_ref().and_then(|serving| serving.next);
-        *again = next.map(|next| Instant::now() + Duration::from_millis(u64::try_from(next).unwrap_or_default()));
+        let later = next.map(|next| Instant::now() + Duration::from_millis(u64::try_from(next).unwrap_or_default()));
+        *again = later.into_iter().chain(mapping.is_open.then(|| Instant::now() + UNDECIDED)).min();
         let rewound = rewound(&self.servers);
         let report = status::Report {
             rewound: rewound.as_deref(),

@@ -174,7 +174,7 @@ pub(super) fn shown(path: &str, value: &Value) -> String {
 }
 
 /// Whether a field is named like something that nobody should see: `adminPassword`, `api-key`, `tokens`.
-fn is_discreet(name: &str) -> bool {
+pub(crate) fn is_discreet(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     DISCREET.iter().any(|discreet| name.trim_end_matches('s').ends_with(discreet))
 }

@@ -77,7 +77,7 @@ fn changed(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> Vec<String> {
     // Where the rules fail, nothing is known to be meant.
     let own =
         rules.mutation.spec(source, Some(copy)).map_or_else(|_| Vec::new(), |wanted| compare::changed(&wanted, copy));
-    // Where drift is looked for, what the server makes of values is told apart from what others do.
+    // Where drift is looked for, what the server makes of values is kept apart from what others do.
     let own = if rules.drift.is_off() { own } else { explained::fields(rules, plan) };
     let own = (!own.is_empty()).then(|| {
         let at = format!("service {} {}", rules.local.kind, shown_name(copy));

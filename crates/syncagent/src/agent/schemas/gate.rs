@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::status::MappingChoice;
+use super::status::{MAPPING_HELD, MappingChoice};
 use crate::agent::objects::AllOrders;
 use crate::api::{APPROVED_MAPPING, APPROVED_SCHEMA, PublishedResource};
 use crate::rules::crd::Crd;
@@ -26,6 +26,8 @@ pub(crate) type Chosen = BTreeMap<String, String>;
 
 /// How long to wait until consumers' objects are listed. Without any consumer there is no list to wait for.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// What is said of steps while the orders are not known that they might change.
+const UNKNOWN: &str = "it is not known yet which orders there are";
 /// How many bytes of changes are told.
 const TOLD: usize = 1_000;
 /// How many objects are told by name.
@@ -136,28 +138,40 @@ impl Gate {
         };
         let (Some(earlier), Some(at_work)) = (held_for(pr), at_work) else { return open() };
         let (Ok(old), Ok(new)) = (mapping_of(pr, crd, &earlier), mapping_of(pr, crd, &steps)) else { return open() };
-        let orders = match self.orders.all().remove(name) {
-            Some(orders) => orders.listed(PATIENCE).await,
-            None => Vec::new(),
+        let trial = match self.known(name).await {
+            Some(orders) => tokio::task::spawn_blocking(move || {
+                MappingTrial::of(&old, &new, orders.into_iter().map(|(cluster, order)| (cluster, order.value())))
+            })
+            .await
+            .ok(),
+            None => None,
         };
-        let tried = tokio::task::spawn_blocking(move || {
-            MappingTrial::of(&old, &new, orders.into_iter().map(|(cluster, order)| (cluster, order.value())))
-        });
-        let trial = tried.await.unwrap_or_default();
-        if pr.spec.schema_updates == "Compatible" && trial.changed.is_empty() {
+        let is_compatible = trial.as_ref().is_some_and(|trial| trial.changed.is_empty());
+        if pr.spec.schema_updates == "Compatible" && is_compatible {
             return open();
         }
+        let said = pr.status.conditions.iter().find(|it| it.0["type"] == MAPPING_HELD && it.0["status"] == "True");
+        let said = said.and_then(|condition| condition.0["message"].as_str());
+        // Until the orders are known, what was said of the same steps stays.
+        if let (None, Some(said)) = (&trial, said.filter(|said| said.contains(&written.digest))) {
+            return MappingChoice { held: Some(said.to_owned()), is_open: true, ..MappingChoice::default() };
+        }
+        let sentence = trial.as_ref().map_or_else(|| UNKNOWN.to_owned(), MappingTrial::sentence);
         let held = format!(
             "The steps {} of spec.implements are held back; orders are placed by {}, which status.mapping shows. Of the new ones: {}. \
              To put them into force: carrick approve {name}, or kubectl annotate --overwrite publishedresource {name} {APPROVED_MAPPING}={}.",
-            written.digest,
-            at_work.digest,
-            trial.sentence(),
-            written.digest
+            written.digest, at_work.digest, sentence, written.digest
         );
-        let is_held = |condition: &crate::api::Condition| condition.0["message"] == held.as_str();
-        let fresh = !pr.status.conditions.iter().any(is_held);
-        MappingChoice { comes_into_force: None, held: Some(held), fresh }
+        // What is not known yet is no news.
+        let fresh = trial.is_some() && said != Some(held.as_str());
+        MappingChoice { comes_into_force: None, held: Some(held), fresh, is_open: trial.is_none() }
+    }
+
+    /// All orders of a PublishedResource; none if it is not known whether there are more.
+    async fn known(&self, name: &str) -> Option<Vec<(String, Arc<carrick_client::Object>)>> {
+        let orders = self.orders.all().remove(name)?;
+        let listed = orders.listed(PATIENCE).await;
+        orders.are_known().then_some(listed)
     }
 
     /// Forgets a PublishedResource that is gone.
@@ -243,4 +257,38 @@ fn compare(
     let (old, new) = (Definition::read(old).ok()?, Definition::read(new).ok()?);
     let objects = objects.map(|(cluster, object)| (cluster, object.value()));
     Some((diff(&old, &new), Trial::of(&old, &new, objects)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rules::implements::tests::{changed, local, offering};
+
+    #[tokio::test]
+    async fn changed_steps_wait_while_nobody_knows_the_orders() {
+        let nobody = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let gate = Gate {
+            export: nobody,
+            export_name: "export".to_owned(),
+            orders: Arc::default(),
+            chosen: Arc::new(watch::Sender::new(Chosen::default())),
+            judged: Arc::default(),
+        };
+        let steps = |expression: &str| offering(changed("/spec/1/cel/expression", json!(expression)));
+        let (old, mut new) = (steps("'internal'"), steps("'external'"));
+        let at_work = old.spec.implements.as_ref().unwrap();
+        new.status.mapping = Some(Steps::of(at_work).noted(&at_work.resource));
+        new.spec.schema_updates = "Compatible".to_owned();
+        let choice = gate.choose_mapping(&new, &local()).await;
+        let held = choice.held.clone().unwrap_or_default();
+        assert!(choice.comes_into_force.is_none() && choice.is_open && held.contains(UNKNOWN), "{choice:?}");
+        // A restart says nothing else of steps that were held before.
+        let said = held.replace(UNKNOWN, "it changes 1 of 1 orders");
+        let condition = json!({ "type": MAPPING_HELD, "status": "True", "message": said });
+        new.status.conditions = serde_json::from_value(json!([condition])).unwrap();
+        let again = gate.choose_mapping(&new, &local()).await;
+        assert_eq!((again.held, again.is_open, again.fresh), (Some(said), true, false));
+    }
 }

@@ -13,7 +13,7 @@ const SERVED_BY_ONE: &str = "ServedByOne";
 /// Whether a schema is held back.
 const SCHEMA_HELD: &str = "SchemaHeld";
 /// Whether changed steps of `spec.implements` are held back.
-const MAPPING_HELD: &str = "MappingHeld";
+pub(super) const MAPPING_HELD: &str = "MappingHeld";
 /// Whether the kind was withdrawn.
 const WITHDRAWN: &str = "Withdrawn";
 /// Whether no server has gone back in time.
@@ -88,6 +88,8 @@ pub(super) struct MappingChoice {
     pub(super) held: Option<String>,
     /// Whether that is news.
     pub(super) fresh: bool,
+    /// Whether it has to be decided again, because the orders are not known yet.
+    pub(super) is_open: bool,
 }
 
 /// How far a withdrawal has come.

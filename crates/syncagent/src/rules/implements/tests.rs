@@ -53,11 +53,11 @@ fn implements() -> Value {
         "status": [{ "when": "has(other.status.serial)", "move": { "from": "status.serial", "to": "status.serial" } }] })
 }
 
-fn offering(implements: Value) -> PublishedResource {
+pub(crate) fn offering(implements: Value) -> PublishedResource {
     published(json!({ "resource": { "apiGroup": "ca.example", "kind": "Cert" }, "implements": implements }))
 }
 
-fn changed(path: &str, value: Value) -> Value {
+pub(crate) fn changed(path: &str, value: Value) -> Value {
     let mut changed = implements();
     *changed.pointer_mut(path).unwrap() = value;
     changed

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::decide::pause::Pauses;
 use crate::rules::metadata::SourceKey;
 
-/// The shortest time after which the end of a pause is looked at: clocks of timers and of calendars do not agree to the millisecond.
+/// The shortest time after which it is checked whether a pause has ended: clocks of timers and of calendars do not agree to the millisecond.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// All orders of one PublishedResource that are paused now.

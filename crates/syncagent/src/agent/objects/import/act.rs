@@ -15,14 +15,14 @@ use crate::decide::import::link_patch;
 use crate::decide::state::{entry_key, secret_name};
 use crate::rules::metadata::SourceKey;
 
-/// How often an object is planned anew because somebody else has written it meanwhile.
+/// How often an object is planned again because somebody else has written it meanwhile.
 const ATTEMPTS: usize = 5;
 /// How often it is checked whether the agent has come.
 pub(super) const CHECK: Duration = Duration::from_millis(50);
 
 /// Why an object was not imported.
 enum Setback {
-    /// Somebody was faster: it is planned anew.
+    /// Somebody was faster: it is planned again.
     Again(String),
     /// A server refuses, or does not answer.
     Failed(String),

@@ -22,6 +22,7 @@ use super::{Importer, full_name};
 use crate::agent::events::Type;
 use crate::agent::import::{Action, ImportOutcome, ImportedObject, Request, Selected};
 use crate::agent::objects::copies::SERVICE;
+use crate::agent::objects::known::until_known;
 use crate::agent::objects::related::kinds;
 use crate::agent::objects::shared::Shared;
 use crate::api::IMPORTED;
@@ -36,9 +37,6 @@ const CONTROLLER: &str = "syncagent-import";
 const AT_ONCE: usize = 8;
 /// When an object that is not imported is tried again, and at most how much later, although nothing about it has changed.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
-/// How often it is checked whether all orders are known.
-const CHECK: Duration = Duration::from_millis(200);
-
 /// An object is not imported for now.
 #[derive(Debug, Error)]
 #[error("{0}")]
@@ -48,9 +46,10 @@ struct NotImported(String);
 struct Policy {
     shared: Arc<Shared>,
     objects: FleetStore<Object>,
+    stop: CancellationToken,
 }
 
-/// Imports what the rules select, until told to stop.
+/// Imports what the rules select, until it is to stop.
 pub(in crate::agent::objects) async fn follow(shared: Arc<Shared>, selector: String, stop: CancellationToken) {
     let local = kinds::resource(&shared.rules().local);
     let fleets = &shared.fleets;
@@ -59,10 +58,11 @@ pub(in crate::agent::objects) async fn follow(shared: Arc<Shared>, selector: Str
         MultiClusterController::compact(&fleets.service, WatchOptions::labels(selector), local).named(CONTROLLER);
     let objects = controller.store();
     let config = Config::default().concurrency(AT_ONCE).per_cluster(0).backoff(RETRY.0, RETRY.1);
-    let reports = controller.with_config(config).trigger(again).graceful_shutdown_on(stop.cancelled_owned()).run_keyed(
+    let ended = stop.clone().cancelled_owned();
+    let reports = controller.with_config(config).trigger(again).graceful_shutdown_on(ended).run_keyed(
         one,
         |_, _: &NotImported, _| Next::backoff(),
-        Arc::new(Policy { shared, objects }),
+        Arc::new(Policy { shared, objects, stop }),
     );
     let mut reports = std::pin::pin!(reports);
     while let Some(report) = reports.next().await {
@@ -104,7 +104,7 @@ async fn one(
     object: Option<Arc<Object>>,
     context: Reconcile<Policy>,
 ) -> Result<Next, NotImported> {
-    let Policy { shared, objects } = &*context.data;
+    let Policy { shared, objects, stop } = &*context.data;
     let key = request.key();
     let Some(object) = object else {
         let name =
@@ -118,11 +118,12 @@ async fn one(
     let Some(import) = rules.import.as_ref().filter(|_| rules.duty == Duty::Sync) else {
         return Ok(Next::await_change());
     };
-    let there = objects.is_listed().then(|| objects.len());
     // Whoever does not know all orders would ask for each of them.
-    if !shared.sources.is_listed() || !shared.fleets.consumers.is_synced() {
-        return Ok(Next::requeue(CHECK));
+    tokio::select! {
+        () = stop.cancelled() => return Ok(Next::await_change()),
+        () = until_known(&shared.sources, &shared.fleets.consumers) => {}
     }
+    let there = objects.is_listed().then(|| objects.len());
     let seen = object.value();
     let is_ordered = source_of(&seen)
         .is_some_and(|source| shared.sources.get(&source.cluster, &source.namespace, &source.name).is_some());

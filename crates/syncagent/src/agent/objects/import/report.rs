@@ -13,11 +13,11 @@ pub(in crate::agent::objects) struct ImportedObjects(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Those that were looked at.
+    /// Those that were reconciled.
     seen: HashSet<Name>,
     /// Those that are not imported, with the reason.
     refused: BTreeMap<Name, String>,
-    /// Whether all that are there were looked at once.
+    /// Whether all that are there were reconciled once.
     is_known: bool,
 }
 
@@ -56,7 +56,7 @@ impl ImportedObjects {
         self.0.lock().refused.keys().cloned().collect()
     }
 
-    /// What is said about all of them; nothing before all were looked at, so that a restart takes nothing back.
+    /// What is said about all of them; nothing before all were reconciled, so that a restart takes nothing back.
     pub fn report(&self) -> Option<ImportsReport> {
         let state = self.0.lock();
         if !state.is_known {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_said_before_all_were_looked_at() {
+    fn nothing_is_said_before_all_were_reconciled() {
         let all = ImportedObjects::default();
         assert_eq!(all.note("own/a", None, None), (false, false));
         assert_eq!(all.note("own/b", Some("no workspace"), Some(3)), (true, true));

@@ -209,7 +209,7 @@ fn troubles(shared: &Shared, losses: &Losses) -> Option<String> {
     (!said.is_empty()).then(|| said.join(". "))
 }
 
-/// How many orders are paused, and the first of them. They are no failures, so they are told apart from those.
+/// How many orders are paused, and the first of them. They are no failures, so they are counted apart from those.
 fn paused(shared: &Shared) -> Option<String> {
     let (count, (key, words)) = (shared.paused.len(), shared.paused.first()?);
     let objects = if count == 1 { "object is" } else { "objects are" };

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::agent::{Agent, Observer};
-use crate::brake::Write;
+use crate::brake::{Wait, Write};
 use crate::error::{StepError, Target, Verb};
 use crate::namespaces::Namespaces;
 use crate::refusal::{Access, Fallback, Then, follows, is_done};
@@ -122,6 +122,9 @@ impl<A: Agent> Executor<'_, A> {
             let (verb, role) = (step.verb(), step.role());
             let noted = observer.begins(&step);
             let begun = Instant::now();
+            if let (Some(write), Some((brake, _))) = (write, self.agent.brake()) {
+                brake.sends(write);
+            }
             // What is remembered holds the content of the objects it is about.
             let confidential = step.address().map_or(role.is_some(), |at| self.agent.is_confidential(&at.kind));
             let executed = match (step, deferred.as_deref_mut()) {
@@ -157,8 +160,12 @@ impl<A: Agent> Executor<'_, A> {
         let mut writes = Vec::with_capacity(steps.len());
         for step in steps {
             let write = brake.write_of(&owner, step, self.agent.vocabulary());
-            if let (Some(Err(contest)), Some(at)) = (write.map(|write| brake.check(write)), step.address()) {
-                return Err(StepError::Undone { at: at.clone(), times: contest.times, wait: contest.wait });
+            if let (Some(Err(wait)), Some(at)) = (write.map(|write| brake.check(write)), step.address()) {
+                let at = at.clone();
+                return Err(match wait {
+                    Wait::Contested(contest) => StepError::Undone { at, times: contest.times, wait: contest.wait },
+                    Wait::TooOften(allowed, wait) => StepError::TooOften { at, allowed, wait },
+                });
             }
             writes.push(write);
         }

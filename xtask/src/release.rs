@@ -3,6 +3,7 @@
 //! ```text
 //!  release ─┬─ cargo build --profile dist     the same bytes wherever it is built
 //!           ├─ bill       SBOM in CycloneDX's format, from cargo metadata
+//!           ├─ component  the agent's chart and images, for the Open Component Model
 //!           ├─ check      self-contained, small, says its version
 //!           ├─ notes      what the changelog says about this version, and checksums
 //!           ├─ archive    all of it in one file
@@ -15,6 +16,7 @@
 mod archive;
 mod bill;
 pub mod chart;
+mod component;
 mod elf;
 mod image;
 mod notes;
@@ -107,8 +109,11 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     for program in &programs {
         one(&out.join(program), args.target.contains("-linux-"))?;
     }
-    let shipped: Vec<PathBuf> =
+    let mut shipped: Vec<PathBuf> =
         programs.iter().flat_map(|name| [out.join(name), out.join(format!("{name}.cdx.json"))]).collect();
+    if programs.contains(&component::AGENT) {
+        shipped.push(component::write(&out, &git(&["rev-parse", "HEAD"])?)?);
+    }
     fs::write(out.join("NOTES.md"), notes + &notes::table(&shipped)?)?;
     let all = format!("{}-{}-{}", args.program.as_deref().unwrap_or("carrick"), env!("CARGO_PKG_VERSION"), args.target);
     let archive = archive::pack(&out, &all, &[shipped.clone(), vec![out.join("NOTES.md")]].concat(), &date)?;

@@ -5,7 +5,7 @@
 //!                        │
 //!   Agent       what it remembers, whom it informs, what it may take over
 //!   Observer    counts, traces and learns how long servers take
-//!   Brake       what is undone again and again is written ever more rarely
+//!   Brake       what is undone again and again is written ever more rarely, and nothing too often
 //!   Namespaces  known to exist, so that nobody asks twice
 //!   refusal     what follows when a server says no
 //! ```
@@ -17,6 +17,7 @@ mod agent;
 mod brake;
 mod error;
 mod namespaces;
+mod rate;
 pub mod refusal;
 mod resource;
 
@@ -35,9 +36,10 @@ use crate::ownership::turned_over;
 use crate::{Adoption, Dependents, Event, ObjectAddress, Role, Side, Step, Vocabulary};
 
 pub use agent::{Advice, Agent, Observer};
-pub use brake::{Brake, Contest};
+pub use brake::{Brake, Contest, Wait};
 pub use error::{StepError, Target, Verb, asks_to_wait};
 pub use namespaces::Namespaces;
+pub use rate::Allowance;
 pub use resource::resource;
 
 use brake::Write;
@@ -144,6 +146,9 @@ impl<A: Agent> Executor<'_, A> {
             let (verb, role) = (step.verb(), step.role());
             let noted = observer.begins(&step);
             let begun = Instant::now();
+            if let (Some(write), Some((brake, _))) = (write, self.agent.brake()) {
+                brake.sends(write);
+            }
             // What is remembered holds the content of the objects it is about.
             let confidential = step.address().map_or(role.is_some(), |at| self.agent.is_confidential(&at.kind));
             let executed = match (step, deferred.as_deref_mut()) {
@@ -179,8 +184,12 @@ impl<A: Agent> Executor<'_, A> {
         let mut writes = Vec::with_capacity(steps.len());
         for step in steps {
             let write = brake.write_of(&owner, step, self.agent.vocabulary());
-            if let (Some(Err(contest)), Some(at)) = (write.map(|write| brake.check(write)), step.address()) {
-                return Err(StepError::Undone { at: at.clone(), times: contest.times, wait: contest.wait });
+            if let (Some(Err(wait)), Some(at)) = (write.map(|write| brake.check(write)), step.address()) {
+                let at = at.clone();
+                return Err(match wait {
+                    Wait::Contested(contest) => StepError::Undone { at, times: contest.times, wait: contest.wait },
+                    Wait::TooOften(allowed, wait) => StepError::TooOften { at, allowed, wait },
+                });
             }
             writes.push(write);
         }

@@ -105,6 +105,9 @@ pub struct Options {
     /// How many orders of one workspace are worked on at once, each with one request under way; others wait
     #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().in_flight)]
     pub max_in_flight: usize,
+    /// How often one object is written in a minute, be it an order, its copy or a related one; what is newest then is written after that
+    #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().writes)]
+    pub max_writes_per_minute: usize,
     /// Work only while holding a lease, so that several replicas can run
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
@@ -308,6 +311,7 @@ impl Options {
                 objects: self.max_related_objects,
                 cached_bytes: self.max_cached_bytes,
                 in_flight: self.max_in_flight,
+                writes: self.max_writes_per_minute,
             },
             disabled: self.disabled_controllers.iter().filter_map(|name| Controller::named(name)).collect(),
             leader_election: self.enable_leader_election,

@@ -11,6 +11,7 @@ use carrick_e2e_stage::stage::{NAMESPACE, Stage, Workspace};
 use carrick_e2e_stage::world::{ADMIN_AGENT, EmbeddedWorld};
 use carrick_plane::faults::RequestInfo;
 use carrick_syncagent::agent::Timing;
+use carrick_syncagent::rules::access::Budget;
 use serde_json::Value;
 
 use super::audit::Audit;
@@ -61,6 +62,8 @@ pub struct Lab {
     pub audit: Audit,
     /// How often agents do what no event asks for.
     pub timing: Timing,
+    /// What agents grant one workspace.
+    pub budget: Budget,
     agent: Option<Agent>,
     /// What dead agents have said.
     logs: Vec<String>,
@@ -124,7 +127,8 @@ impl Lab {
         let eyes = Eyes::new(&world, &stage)?;
         let audit = Audit::begin(&world, &stage, &flow);
         let timing = quick();
-        Ok(Self { world, stage, flow, switch, eyes, audit, timing, agent: None, logs: Vec::new() })
+        let budget = Budget::default();
+        Ok(Self { world, stage, flow, switch, eyes, audit, timing, budget, agent: None, logs: Vec::new() })
     }
 
     /// All that agents have said so far, dead ones included.
@@ -135,7 +139,8 @@ impl Lab {
 
     /// Starts an agent.
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
-        let setup = Setup { probes: true, timing: self.timing, apply: self.flow.apply, ..Setup::default() };
+        let (timing, budget) = (self.timing, self.budget);
+        let setup = Setup { probes: true, timing, budget, apply: self.flow.apply, ..Setup::default() };
         self.agent = Some(Agent::start(&self.stage, setup)?);
         Ok(())
     }

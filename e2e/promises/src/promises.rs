@@ -24,12 +24,14 @@ mod ends;
 mod flow;
 mod flows;
 mod import;
+mod keepers;
 mod kills;
 mod lab;
 mod late;
 mod leaders;
 mod losses;
 mod meddling;
+mod neighbours;
 mod publish;
 mod quiet;
 mod refusals;
@@ -73,6 +75,11 @@ fn trials() -> Vec<Trial> {
         alone("no_collateral::two_agents_share_an_object", agents::share_an_object),
         alone("one_writer::a_leader_cut_off_from_the_lease_writes_nothing_more", leaders::cut_off_from_the_lease),
         alone("one_writer::the_lease_outlives_a_write_that_is_under_way", leaders::stopped_in_the_middle_of_a_write),
+        alone(
+            "one_writer::a_keeper_that_cannot_write_its_export_ends_before_another_begins",
+            keepers::cannot_be_written,
+        ),
+        alone("neighbours::a_workspace_whose_copies_are_written_slowly_keeps_nobody_waiting", neighbours::slow),
         alone("no_loss::a_lost_shard_deletes_nothing_and_harms_nobody_else", shards::lost_and_back),
         alone("convergence::a_conflict_that_no_event_resolves_is_reported", refusals::conflicts_that_last),
         alone("no_loss::orders_that_end_ask_for_their_own_copies_and_for_no_others", ends::ask_for_their_own_copies),
@@ -121,6 +128,11 @@ fn trials() -> Vec<Trial> {
             "neighbours::a_server_that_asks_to_wait_makes_one_order_wait",
             &flow,
             throttled::for_an_hour,
+        ));
+        trials.push(of_flow(
+            "neighbours::an_order_that_changes_without_end_is_written_so_often",
+            &flow,
+            neighbours::changes_without_end,
         ));
     }
     for meddling in Meddling::ALL {

@@ -47,7 +47,8 @@ fn charts() -> anyhow::Result<BTreeSet<String>> {
     Ok(charts.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect())
 }
 
-fn version(chart: &str) -> anyhow::Result<String> {
+/// The version of a chart.
+pub fn version(chart: &str) -> anyhow::Result<String> {
     let file = tools::root().join("charts").join(chart).join("Chart.yaml");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let version = text.lines().find_map(|line| line.strip_prefix("version: "));
@@ -55,7 +56,7 @@ fn version(chart: &str) -> anyhow::Result<String> {
 }
 
 /// What a chart renders with the fewest values. `charts/check` sees to it that this is what helm renders today.
-fn rendered(chart: &str) -> anyhow::Result<String> {
+pub fn rendered(chart: &str) -> anyhow::Result<String> {
     let tests = tools::root().join("charts/tests");
     let own = tests.join(chart);
     // The first chart's lie right there.
@@ -65,7 +66,7 @@ fn rendered(chart: &str) -> anyhow::Result<String> {
 }
 
 /// The images in manifests.
-fn images(manifests: &str) -> BTreeSet<&str> {
+pub fn images(manifests: &str) -> BTreeSet<&str> {
     let lines = manifests.lines().map(|line| line.trim_start().trim_start_matches("- "));
     lines.filter_map(|line| line.strip_prefix("image: ")).map(|image| image.trim().trim_matches('"')).collect()
 }

@@ -2,6 +2,7 @@
 //!
 //! Something else may delete what an agent creates, or set back what it writes, as soon as it is there. Both sides are right in their own
 //! eyes, and each answers the other at once, for ever. The first few times a write is simply repeated; after that it waits, longer every time.
+//! What differs from write to write is nobody's contest; that is only bounded by how many writes an object may have in a minute.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::checksum::checksum;
+use crate::executor::rate::{Allowance, Rate};
 use crate::{ObjectAddress, Step, Vocabulary};
 
 /// How often the same may be written to one object without a pause.
@@ -29,6 +31,7 @@ const ENOUGH: usize = 256;
 pub struct Brake {
     hasher: RandomState,
     written: Mutex<Written>,
+    rate: Option<Rate>,
 }
 
 #[derive(Debug, Default)]
@@ -47,9 +50,11 @@ struct Undone {
     missed: Option<Instant>,
 }
 
-/// Hashes of an object and of what is written to it.
+/// Hashes of an object, of how it is written and of what is written to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Write {
+    /// Whatever is written; nothing if the write does not count, so that an order can end however often it has changed.
+    counted: Option<u64>,
     object: u64,
     content: u64,
 }
@@ -61,6 +66,15 @@ pub struct Contest {
     pub times: u32,
     /// How long to wait.
     pub wait: Duration,
+}
+
+/// Why a write has to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// The same was undone before.
+    Contested(Contest),
+    /// The object had as many writes as it may have in a minute, and how long that minute lasts.
+    TooOften(Allowance, Duration),
 }
 
 impl Undone {
@@ -75,15 +89,35 @@ impl Undone {
 }
 
 impl Brake {
+    /// A brake that also allows one object no more than so many writes in a minute.
+    pub fn allowing(allowed: Allowance) -> Self {
+        Self { rate: Some(Rate::new(allowed)), ..Self::default() }
+    }
+
     /// What a step writes to which object; nothing if it writes no content. Computed once, because it reads all of the content.
     pub fn write_of(&self, owner: &impl std::hash::Hash, step: &Step, words: &Vocabulary) -> Option<Write> {
         let (at, content) = content(step, words)?;
-        Some(Write { object: self.hasher.hash_one((owner, at, step.verb())), content: self.hasher.hash_one(content) })
+        let is_end = matches!(step, Step::SetFinalizers { .. });
+        Some(Write {
+            counted: (!is_end).then(|| self.hasher.hash_one((owner, at))),
+            object: self.hasher.hash_one((owner, at, step.verb())),
+            content: self.hasher.hash_one(content),
+        })
     }
 
     /// Whether something may be written now.
-    pub fn check(&self, write: Write) -> Result<(), Contest> {
-        self.may(write.object, write.content, Instant::now())
+    pub fn check(&self, write: Write) -> Result<(), Wait> {
+        let now = Instant::now();
+        self.may(write.object, write.content, now).map_err(Wait::Contested)?;
+        let exceeded = self.rate.as_ref().zip(write.counted).and_then(|(rate, object)| rate.exceeded(object, now));
+        exceeded.map_or(Ok(()), |(allowed, wait)| Err(Wait::TooOften(allowed, wait)))
+    }
+
+    /// It is sent now.
+    pub fn sends(&self, write: Write) {
+        if let (Some(rate), Some(object)) = (&self.rate, write.counted) {
+            rate.count(object, Instant::now());
+        }
     }
 
     /// It was written.

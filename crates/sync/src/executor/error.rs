@@ -7,6 +7,7 @@ use carrick_client::Error;
 use thiserror::Error;
 
 use crate::ObjectAddress;
+use crate::executor::rate::Allowance;
 use crate::executor::refusal::{Access, Refusal, is_race};
 
 /// What was attempted.
@@ -178,6 +179,19 @@ pub enum StepError {
         /// How long the next attempt waits.
         wait: Duration,
     },
+    /// The object had as many writes as it may have in a minute. What is then newest is written after that.
+    #[error(
+        "{at} changes too often: it is written {} times a minute at most ({}), and what is newest then follows",
+        .allowed.most, .allowed.flag
+    )]
+    TooOften {
+        /// The object.
+        at: ObjectAddress,
+        /// How many writes it may have.
+        allowed: Allowance,
+        /// How long the next attempt waits.
+        wait: Duration,
+    },
     /// A copy was not visible before.
     #[error("a copy is still there: {0}; it is reconciled again")]
     CopyLeft(ObjectAddress),
@@ -188,7 +202,11 @@ impl StepError {
     pub fn is_race(&self) -> bool {
         match self {
             Self::Write { verb, source, .. } => is_race(source, verb.access()),
-            Self::Foreign { .. } | Self::Refused { .. } | Self::StatusRefused(_) | Self::Undone { .. } => false,
+            Self::Foreign { .. }
+            | Self::Refused { .. }
+            | Self::StatusRefused(_)
+            | Self::Undone { .. }
+            | Self::TooOften { .. } => false,
             Self::CopyLeft(_) | Self::Stale(_) => true,
         }
     }
@@ -199,7 +217,7 @@ impl StepError {
             Self::Write { verb, source, .. } if verb.places() && Refusal::of(source) == Refusal::Invalid => {
                 source.status().map(|status| status.message.clone())
             }
-            Self::Foreign { .. } | Self::Refused { .. } => Some(self.to_string()),
+            Self::Foreign { .. } | Self::Refused { .. } | Self::TooOften { .. } => Some(self.to_string()),
             _ => None,
         }
     }
@@ -209,10 +227,10 @@ impl StepError {
         matches!(self, Self::Foreign { .. } | Self::Refused { .. })
     }
 
-    /// How long the next attempt has to wait, because something undoes what is written.
+    /// How long the next attempt has to wait, because something undoes what is written, or because it is written too often.
     pub fn pause(&self) -> Option<Duration> {
         match self {
-            Self::Undone { wait, .. } => Some(*wait),
+            Self::Undone { wait, .. } | Self::TooOften { wait, .. } => Some(*wait),
             _ => None,
         }
     }
@@ -237,6 +255,7 @@ impl StepError {
             Self::Foreign { at, .. }
             | Self::Refused { at, .. }
             | Self::Undone { at, .. }
+            | Self::TooOften { at, .. }
             | Self::Stale(at)
             | Self::CopyLeft(at) => Some(at.into()),
             Self::StatusRefused(_) => None,

@@ -48,11 +48,13 @@ pub struct Budget {
     pub cached_bytes: usize,
     /// Orders of one workspace that are reconciled at once, each with one request under way.
     pub in_flight: usize,
+    /// Writes of one object in a minute.
+    pub writes: usize,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { names: 1000, objects: 1000, cached_bytes: 32 << 20, in_flight: 32 }
+        Self { names: 1000, objects: 1000, cached_bytes: 32 << 20, in_flight: 32, writes: 600 }
     }
 }
 

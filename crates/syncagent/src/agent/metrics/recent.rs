@@ -86,6 +86,9 @@ pub(crate) fn fix(reason: &str) -> &'static str {
         "Contested" => {
             "Something deletes or changes what the agent writes, every time. Find it by the managedFields and the audit log of that server, and end it on one side."
         }
+        "TooOften" => {
+            "Something changes an order, or the status of its copy, without end. Find out who does, by the managedFields; the newest state follows every minute. Or raise --max-writes-per-minute."
+        }
         "NoRoom" => {
             "One workspace has more orders than the agent keeps in memory. Ask its owner to delete some, or raise --max-cached-bytes and the memory limit of the agent."
         }

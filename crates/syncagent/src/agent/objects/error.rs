@@ -135,6 +135,7 @@ impl ReconcileError {
             Self::Throttled { .. } => "TooManyRequests",
             Self::NoRoom { .. } => "NoRoom",
             Self::Step(StepError::Undone { .. }) => "Contested",
+            Self::Step(StepError::TooOften { .. }) => "TooOften",
             Self::Step(_) => "Taken",
             Self::Contested { .. } => "Conflict",
         }

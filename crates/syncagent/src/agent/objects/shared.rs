@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, Error, Object, Resource};
 use carrick_multicluster::{ClusterName, FleetStore};
-use carrick_sync::executor::{Brake, Namespaces};
+use carrick_sync::executor::{Allowance, Brake, Namespaces};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -73,7 +73,7 @@ pub(super) struct Shared {
     pub orphans: Arc<Orphans>,
     /// Copies that may be left although no cache shows them.
     pub left: LeftCopies,
-    /// Writes that something undoes again and again.
+    /// Writes that something undoes again and again, or that never end.
     pub brake: Brake,
     /// Originals that were let go for orders that end.
     pub let_go: LetGo,
@@ -115,6 +115,8 @@ impl Shared {
         rules: Arc<Rules>,
         requeued: mpsc::UnboundedSender<SourceKey>,
     ) -> Self {
+        // One object's writes are counted, so that one that never rests costs servers no more than many that do.
+        let allowed = Allowance { most: context.budget.writes, flag: "--max-writes-per-minute" };
         Self {
             context,
             states,
@@ -133,7 +135,7 @@ impl Shared {
             released: Mutex::default(),
             orphans: Arc::default(),
             left: LeftCopies::default(),
-            brake: Brake::default(),
+            brake: Brake::allowing(allowed),
             let_go: LetGo::default(),
             no_kind: AtomicBool::default(),
             races: Races::default(),

@@ -141,6 +141,7 @@ pub fn all() -> Vec<Scenario> {
             related_objects_stay_out_of_reserved_namespaces
             credentials_of_the_cluster_do_not_travel
             an_order_that_names_too_many_objects_is_refused_and_holds_up_nobody
+            an_order_with_too_many_related_objects_is_refused_and_holds_up_nobody
             orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nobody
             related_objects_beyond_the_memory_of_a_workspace_are_refused_and_hold_up_nobody;
         limits:

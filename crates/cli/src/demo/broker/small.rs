@@ -1,4 +1,4 @@
-//! A small broker: what Platform Mesh's resource-broker does, as far as one order needs it. It looks at everything again and again.
+//! A small broker: what Platform Mesh's resource-broker does, as far as one order needs it. It polls.
 //!
 //! ```text
 //!  team-a: Certificate ──▶ AcceptAPIs of the providers ──▶ staging workspace: Certificate ──▶ the provider's agent
@@ -54,13 +54,13 @@ pub struct Broker {
 
 impl Broker {
     /// Looks after the order until dropped.
-    pub async fn run(self, told: watch::Sender<Assignment>) {
+    pub async fn run(self, progress: watch::Sender<Assignment>) {
         let mut now = Assignment::default();
         loop {
             if let Err(error) = self.turn(&mut now).await {
                 tracing::debug!(%error, "the broker tries again");
             }
-            told.send_replace(now.clone());
+            progress.send_replace(now.clone());
             tokio::time::sleep(INTERVAL).await;
         }
     }

@@ -94,8 +94,8 @@ impl Stage {
     pub fn run_broker(&mut self) {
         let providers = [0, 1].map(|at| Candidate { name: self.providers[at].name, path: self.providers[at].path });
         let broker = Broker { kcp: self.admin.clone(), team: self.team.clone(), providers };
-        let (told, assignment) = watch::channel(Assignment::default());
-        self.broker = Some((tokio::spawn(broker.run(told)), assignment));
+        let (progress, assignment) = watch::channel(Assignment::default());
+        self.broker = Some((tokio::spawn(broker.run(progress)), assignment));
     }
 
     /// Who serves the order.

@@ -120,9 +120,9 @@ impl Stage {
                 let (namespace, name) = ORDER;
                 let patch = json!({ "spec": { "fqdn": fqdn } });
                 self.team.merge_patch(&certificates(), Some(namespace), name, &patch).await?;
-                let mut looks = 0;
+                let mut reads = 0;
                 loop {
-                    looks += 1;
+                    reads += 1;
                     let order = existing_in(&self.team, &certificates(), name).await?;
                     let word = &order["status"]["status"];
                     ensure!(word == "Available", "the order says {word} while it is moved");
@@ -143,7 +143,7 @@ impl Stage {
                 })
                 .await?;
                 Ok(Done::new("the broker has moved the order to public-ca: Available all the time").details([
-                    format!("looked at {looks} times; nothing is left at internal-ca"),
+                    format!("read {reads} times meanwhile; nothing is left at internal-ca"),
                     format!("Secret default/web: {}", self.certificate().await?),
                 ]))
             })

@@ -83,7 +83,7 @@ Templates are Go's [text/template](https://pkg.go.dev/text/template), with the f
 
 | rule of a PublishedResource | fields of the data |
 | --- | --- |
-| `naming` | `.Object`, `.ClusterName`, `.ClusterPath` |
+| `naming` | `.Object`, `.ClusterName`, `.ClusterPath`, `.ConsumerCluster` |
 | `related[].object.template`, `related[].object.namespace.template` | `.Side` (`kcp` or `service`), `.Object`, `.ClusterName`, `.ClusterPath` |
 | labels of selectors | `.LocalObject`, `.RemoteObject`, `.ClusterName`, `.ClusterPath` |
 | `rewrite.template` | `.Value`, `.RelatedObject`, `.LocalObject`, `.RemoteObject`, `.ClusterName`, `.ClusterPath` |

@@ -8,8 +8,10 @@
 //!  stage      what runs: two servers, operator, agent     steps      what must happen, in order
 //!  operator   the provider's part, with endpoint          manifests  the YAML files, to be copied
 //!  keep       leaves everything running for kubectl       fetch      HTTP GET
+//!  broker     another one: an order of a platform's API, behind a broker
 //! ```
 
+mod broker;
 mod endpoint;
 pub mod fetch;
 mod keep;
@@ -37,6 +39,9 @@ pub struct Args {
     /// Stop before the deletion and leave everything running until Ctrl-C, to look at with kubectl.
     #[arg(long)]
     keep: bool,
+    /// Show an order of a platform's API instead, with two providers behind a broker, and a move from one to the other.
+    #[arg(long, conflicts_with = "keep")]
+    broker: bool,
     /// Folder for the kubeconfigs of --keep [default: a temporary one]
     #[arg(long, value_name = "FOLDER", requires = "keep")]
     data_dir: Option<PathBuf>,
@@ -47,6 +52,7 @@ Examples:
   carrick demo                            exit code 0 if every step succeeded
   carrick demo --verbose                  with all logs on stderr
   carrick demo --keep                     leaves it running, to use with kubectl
+  carrick demo --broker                   behind a broker of Platform Mesh
   carrick demo --keep --data-dir ./demo   with the kubeconfigs in ./demo";
 
 /// Runs the demo; the exit code says whether every step was observed.
@@ -57,7 +63,8 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         kubeconfig::folder(folder)?;
     }
     let ui = Ui::new(verbose);
-    match play(&ui, &args).await {
+    let played = if args.broker { broker::play(&ui).await } else { play(&ui, &args).await };
+    match played {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(Failed) => Ok(ExitCode::FAILURE),
     }

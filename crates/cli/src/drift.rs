@@ -167,6 +167,7 @@ mod tests {
         Explained {
             cluster: "c1".to_owned(),
             workspace: Some("root:team".to_owned()),
+            consumer: None,
             object: format!("default/{name}"),
             error: None,
             plan: Some(plan),

@@ -61,6 +61,7 @@ impl RunningAgent {
             after_restore: carrick_syncagent::rules::AfterRestore::default(),
             reserved_namespaces: Vec::new(),
             budget: carrick_syncagent::rules::access::Budget::default(),
+            staging_root: None,
             apply: false,
             disabled: std::collections::BTreeSet::new(),
             leader_election: false,

@@ -5,7 +5,7 @@
 //!                                      ├─ files    RBAC, PublishedResource, APIExport, APIBinding, a first order
 //!  an export: --implements ──▶ implements  the API of a platform, and first steps that lead to the kind
 //!                                      ├─ sample   an order that its schema allows
-//!                                      ├─ mesh     what Platform Mesh's portal shows
+//!                                      ├─ crate::mesh  what Platform Mesh's portal shows
 //!                                      ├─ notes    what may surprise its owner
 //!                                      └─ steps    what to type then
 //! ```
@@ -16,7 +16,6 @@ pub(crate) mod chart;
 pub(crate) mod files;
 pub(crate) mod flags;
 pub(crate) mod implements;
-mod mesh;
 mod notes;
 pub(crate) mod offer;
 mod sample;

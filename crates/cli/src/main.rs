@@ -11,6 +11,7 @@
 //!        ├─ import  hands objects that exist over to consumers, as orders
 //!        ├─ init    writes files that offer a kind in kcp
 //!        ├─ shell   completions and man pages
+//!        ├─ mesh    everything that speaks of Platform Mesh, for init and provider
 //!        ├─ plane   serves an embedded kcp and a service cluster until stopped
 //!        ├─ provider sets up a provider in kcp: workspace, export, rights, the agent's login
 //!        ├─ release lets go what is held under the name of an agent that is no more
@@ -41,6 +42,7 @@ mod init;
 mod kinds;
 mod kubeconfig;
 mod logs;
+mod mesh;
 mod plane;
 mod provider;
 mod release;

@@ -3,7 +3,8 @@
 //! ```text
 //!  CRDs, PublishedResources ──▶ plan   pure: every object, and where it belongs
 //!                                 ├─ target  creates, changes or deletes one of them
-//!                                 ├─ mesh    what Platform Mesh needs elsewhere
+//!                                 ├─ crate::mesh  what Platform Mesh needs, here and elsewhere
+//!                                 ├─ values  what the Helm chart is told, and the command that installs the agent
 //!                                 ├─ manifest  the agent's Deployment, where there is no Helm
 //!                                 ├─ login   the agent's kubeconfig, with a token of a ServiceAccount in the workspace
 //!                                 ├─ standing  what is there already: where the Secret leads, whether the agent runs
@@ -13,14 +14,15 @@
 
 #![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
 
+mod args;
 mod check;
 mod login;
-mod manifest;
-mod mesh;
-mod plan;
+pub(crate) mod manifest;
+pub(crate) mod plan;
 mod standing;
-mod target;
+pub(crate) mod target;
 mod undo;
+mod values;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,15 +31,14 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use carrick_client::kube::config::Cluster;
 use carrick_client::{Client, ListOptions, Overrides, Server};
-use clap::ValueEnum;
-use jiff::SignedDuration;
 
-use crate::init::flags::OfferFlags;
 use crate::init::offer::{Choices, Offer, label_of};
-use crate::ui::{Done, Failed, Step, Ui};
-use crate::{kubeconfig, logs, withdraw, workspaces};
+use crate::mesh::managed::{Act, ChartChoice};
+use crate::mesh::{home, managed, served};
+use crate::ui::{Done, Failed, Step, Ui, confirmed};
+use crate::{kubeconfig, logs, workspaces};
+use args::{Output, UpArgs};
 use login::Login;
-use mesh::MeshFlags;
 use plan::{Plan, Side, Wanted};
 use target::{Change, Target};
 
@@ -57,98 +58,6 @@ enum Command {
     Up(Box<UpArgs>),
 }
 
-/// Create all that a provider needs, on both sides, so that consumers can bind.
-///
-/// In kcp: the workspace, the APIExport, who may bind it, a ServiceAccount for the agent and its rights. On the service cluster: the CRD of
-/// PublishedResources, the agent's rights, PublishedResources, and a Secret with the agent's kubeconfig. What is there already stays, and is changed only
-/// where it differs. Then the doctor checks all of it. The agent itself is installed by the helm command that is printed.
-///
-/// The kubeconfig holds a token that ends after --token-duration. The agent renews it by itself whenever half of its time is over; so does this command when
-/// it is run again.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["crd", "from_cluster", "published_resource"])))]
-struct UpArgs {
-    /// Kubeconfig of kcp, with the right to create the workspace, or to administer it if it exists
-    #[arg(long, value_name = "FILE")]
-    kcp_kubeconfig: PathBuf,
-    #[command(flatten)]
-    offer: OfferFlags,
-    /// PublishedResources of your own, in YAML or JSON, instead of those that follow from CRDs; may be repeated
-    #[arg(long, value_name = "FILE")]
-    published_resource: Vec<PathBuf>,
-    /// How long the agent's token is valid: 30d, 12h, 90m
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = withdraw::duration)]
-    token_duration: SignedDuration,
-    /// Server that the agent uses for kcp, if that is not the one of the kubeconfig: https://<host>:<port>
-    #[arg(long, value_name = "URL")]
-    agent_kcp_server: Option<String>,
-    /// Address that the agent uses instead of one in the URLs of the APIExportEndpointSlice: original-host:port=new-host:port; may be repeated
-    #[arg(long, value_name = "OVERRIDES")]
-    apiexport_hostport_override: Vec<String>,
-    /// Image of the agent, such as registry.example.com/api-syncagent:0.1.0
-    #[arg(long, value_name = "IMAGE")]
-    image: Option<String>,
-    /// Print the agent's Deployment, for kubectl apply instead of Helm, and do nothing
-    #[arg(long, requires = "image", conflicts_with_all = ["output", "values", "dry_run"])]
-    print_manifests: bool,
-    #[command(flatten)]
-    mesh: MeshFlags,
-    /// File to write the values for the Helm chart to
-    #[arg(long, value_name = "FILE")]
-    values: Option<PathBuf>,
-    /// Say what would be created and changed, and do nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Print all objects, and do nothing
-    #[arg(short, long, value_enum)]
-    output: Option<Output>,
-    /// Let the agent of this name serve this workspace from now on, although it serves another one; it gets a new token
-    #[arg(long, conflicts_with = "undo")]
-    repoint: bool,
-    #[command(flatten)]
-    undoing: UndoFlags,
-}
-
-/// How to take it all away.
-#[derive(Debug, clap::Args)]
-struct UndoFlags {
-    /// Take away what this command has made, unless consumers use it; asks first
-    #[arg(long, conflicts_with_all = ["output", "values"])]
-    undo: bool,
-    /// With --undo: even if consumers have bound the export, or the agent was seen a moment ago
-    #[arg(long, requires = "undo")]
-    force: bool,
-    /// With --undo: do not ask
-    #[arg(short, long, requires = "undo")]
-    yes: bool,
-    /// With --undo: delete what the agent remembers of its orders, too; the name of the APIExport says that you mean it
-    #[arg(long, value_name = "EXPORT", requires = "undo")]
-    delete_state: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// As kubectl takes it.
-    Yaml,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  carrick provider up --kcp-kubeconfig kcp.kubeconfig \\
-    --kubeconfig service.kubeconfig \\
-    --workspace root:providers:storage --crd buckets.yaml
-  carrick provider up … --published-resource certificates.yaml \\
-    --implements root:platform:certificates
-      with the API that a platform has defined; again when it has changed
-  carrick provider up … --dry-run       what it would do
-  carrick provider up … -o yaml         all objects, to be kept in Git
-  carrick provider up … --print-manifests \\
-    --image registry.example.com/api-syncagent:0.1.0 | kubectl apply -f -
-      the agent, without Helm
-  carrick provider up … --undo          takes it all away again, after asking
-  carrick provider up … --undo --dry-run";
-
 /// Runs a subcommand.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
@@ -162,7 +71,14 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         check_server(server)?;
     }
     args.mesh.check()?;
-    let plan = plan(&args).await?;
+    let mut plan = plan(&args).await?;
+    let managed = match &args.mesh.managed_by {
+        Some(mesh) => Some(managed_provider(&args, mesh, &plan)?),
+        None => None,
+    };
+    if let Some(managed) = &managed {
+        plan.objects = vec![managed.clone()];
+    }
     if args.output == Some(Output::Yaml) {
         ui.line(plan.yaml()?.trim_end());
         return Ok(ExitCode::SUCCESS);
@@ -172,15 +88,28 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         ui.line(serde_saphyr::to_string(&deployment)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(managed) = &managed {
+        let act = match (args.undoing.undo, args.dry_run) {
+            (_, true) => Act::Preview,
+            (true, false) => Act::Undo,
+            (false, false) => Act::Up,
+        };
+        if act == Act::Undo && !args.undoing.yes && !confirmed(&format!("Delete {}?", managed.shown()))? {
+            ui.line("Nothing was deleted.");
+            return Ok(ExitCode::FAILURE);
+        }
+        let service = service_target(&args)?;
+        return Ok(managed::run(&ui, &service, managed, act).await?.unwrap_or(ExitCode::FAILURE));
+    }
     let needed = check::needed_here(&args.apiexport_hostport_override).await;
     let setup = Setup::new(&args, plan, needed)?;
-    if !args.undoing.undo && !args.repoint && args.mesh.provider_in.is_none() {
+    if !args.undoing.undo && !args.repoint && !args.bootstrap && args.mesh.provider_in.is_none() {
         setup.refuse_repointing().await?;
     }
     let ended = if args.undoing.undo {
         undo::undo(&ui, &setup, &args.undoing, args.dry_run).await?
     } else if args.dry_run {
-        setup.preview(&ui).await?
+        setup.preview(&ui, args.bootstrap).await?
     } else {
         up(&ui, setup, &args).await
     };
@@ -189,6 +118,18 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         // Said already.
         Err(Failed) => Ok(ExitCode::FAILURE),
     }
+}
+
+/// The ManagedProvider that stands for all of a plan.
+fn managed_provider(args: &UpArgs, mesh: &managed::MeshReference, plan: &Plan) -> anyhow::Result<Wanted> {
+    let wishes = args.mesh.wishes()?.context("--managed-by needs --platform-mesh")?;
+    let choice = ChartChoice {
+        chart: args.offer.chart.as_deref().context("--managed-by needs --chart")?,
+        version: args.mesh.chart_version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION")),
+        image: args.image.as_deref(),
+        overrides: &args.apiexport_hostport_override,
+    };
+    managed::object(mesh, plan, &choice, &wishes)
 }
 
 /// The server for the agent must be one, not only a host.
@@ -218,11 +159,17 @@ fn check_drafts(offers: &[Offer]) -> anyhow::Result<()> {
 
 /// Everything that is wanted.
 async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
-    let choices = args.offer.choices("system:serviceaccount")?;
+    let mut choices = args.offer.choices("system:serviceaccount")?;
     let kcp = match &args.offer.implements {
-        Some(_) => Some(KcpLogin::read(&args.kcp_kubeconfig)?.server),
+        Some(_) => Some(args.login()?.server),
         None => None,
     };
+    if args.bootstrap {
+        let login = args.login()?;
+        let here = carrick_kcp::url::workspace(login.server.url());
+        choices.workspace = here.context("with --bootstrap, --kcp-kubeconfig must lead to a workspace")?.to_owned();
+    }
+    let wishes = args.mesh.wishes()?;
     let offers = args.offer.offers(&choices, kcp.as_ref()).await?;
     crate::init::distinct(&offers)?;
     check_drafts(&offers)?;
@@ -237,15 +184,33 @@ async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
     for pr in own {
         published.push(plan::Own::look_up(pr, args.offer.kubeconfig.as_deref(), &choices).await?);
     }
-    let mut plan = Plan::new(&offers, &published, &choices, args.mesh.platform_mesh)?;
-    if let Some(home) = &args.mesh.provider_in {
+    let mut plan = Plan::new(&offers, &published, &choices, wishes.as_ref())?;
+    if let Some(place) = &args.mesh.provider_in {
         // Its name follows from that of the export, which is known only now.
-        let kcp = KcpLogin::read(&args.kcp_kubeconfig)?.server;
-        let workspace = mesh::workspace_of(&kcp, home, &plan.export).await?;
-        plan = Plan::new(&offers, &published, &Choices { workspace, ..choices }, true)?;
+        let workspace = home::workspace_of(&args.login()?.server, place, &plan.export).await?;
+        plan = Plan::new(&offers, &published, &Choices { workspace, ..choices }, wishes.as_ref())?;
+    } else if args.mesh.platform_mesh && args.mesh.managed_by.is_none() {
+        plan.home = served::workspace(&plan.choices.workspace);
     }
-    plan.elsewhere = mesh::elsewhere(&args.mesh, &plan.export, &plan.choices.workspace);
+    plan.elsewhere = home::elsewhere(&args.mesh, &plan.export, &plan.choices.workspace);
+    if args.bootstrap {
+        plan.keep_bootstrap();
+    }
     Ok(plan)
+}
+
+/// The service cluster.
+fn service_target(args: &UpArgs) -> anyhow::Result<Target> {
+    let service = Server::infer(args.offer.kubeconfig.as_deref(), &Overrides::default())
+        .context("the service cluster cannot be found; name its kubeconfig with --kubeconfig")?;
+    Ok(Target::new(service.client(), format!("the service cluster {}", service.url())))
+}
+
+impl UpArgs {
+    /// The login at kcp.
+    fn login(&self) -> anyhow::Result<KcpLogin> {
+        KcpLogin::read(self.kcp_kubeconfig.as_deref().context("name your kubeconfig for kcp with --kcp-kubeconfig")?)
+    }
 }
 
 /// Both servers, and what is wanted there.
@@ -258,6 +223,8 @@ struct Setup {
     kubeconfig: Option<PathBuf>,
     /// Addresses to use here, too, instead of those in the URLs of the slice.
     overrides: Vec<String>,
+    /// Whether the portal of Platform Mesh is to show what is published.
+    portal: bool,
 }
 
 /// A login at kcp.
@@ -287,12 +254,11 @@ impl KcpLogin {
 
 impl Setup {
     fn new(args: &UpArgs, plan: Plan, overrides: Vec<String>) -> anyhow::Result<Self> {
-        let kcp = KcpLogin::read(&args.kcp_kubeconfig)?;
-        let service = Server::infer(args.offer.kubeconfig.as_deref(), &Overrides::default())
-            .context("the service cluster cannot be found; name its kubeconfig with --kubeconfig")?;
-        let workspace = kcp.workspace(&plan.choices.workspace);
-        let service = Target::new(service.client(), format!("the service cluster {}", service.url()));
-        let setup = Self { plan, kcp, service, workspace, kubeconfig: args.offer.kubeconfig.clone(), overrides };
+        let kcp = args.login()?;
+        let service = service_target(args)?;
+        let (workspace, portal) = (kcp.workspace(&plan.choices.workspace), args.mesh.platform_mesh);
+        let setup =
+            Self { plan, kcp, service, workspace, kubeconfig: args.offer.kubeconfig.clone(), overrides, portal };
         setup.redirect();
         Ok(setup)
     }
@@ -327,8 +293,13 @@ impl Setup {
         Ok(())
     }
 
+    /// What may surprise the owner of a kind on Platform Mesh.
+    fn notes(&self) -> Vec<String> {
+        if self.portal { self.plan.mesh_notes() } else { Vec::new() }
+    }
+
     /// What would be done.
-    async fn preview(&self, ui: &Ui) -> anyhow::Result<Result<ExitCode, Failed>> {
+    async fn preview(&self, ui: &Ui, bootstrap: bool) -> anyhow::Result<Result<ExitCode, Failed>> {
         let path = &self.plan.choices.workspace;
         let exists = workspaces::exists(&self.kcp.server, path).await?;
         ui.line(format_args!("{} workspace {path}", if exists { "unchanged" } else { "create   " }));
@@ -344,6 +315,12 @@ impl Setup {
             let change = self.kcp.workspace(path).compare(wanted).await?;
             ui.line(format_args!("{change} {} in workspace {path}", wanted.shown()));
         }
+        for note in self.notes() {
+            ui.line(format_args!("note: {note}"));
+        }
+        if bootstrap {
+            return Ok(Ok(ExitCode::SUCCESS));
+        }
         ui.line(format_args!(
             "renew     Secret {}/{} on the service cluster, with the agent's kubeconfig",
             self.plan.choices.namespace, self.plan.secret
@@ -354,7 +331,7 @@ impl Setup {
 
 /// Creates and changes whatever differs, then looks at it with the doctor's eyes.
 async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed> {
-    let platform = args.mesh.provider_in.as_deref().map(|home| setup.kcp.workspace(home));
+    let platform = args.mesh.provider_in.as_deref().map(|place| setup.kcp.workspace(place));
     let policies: Vec<(Target, Wanted)> = setup
         .plan
         .elsewhere
@@ -362,14 +339,14 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
         .filter(|(_, wanted)| wanted.text("/kind") != "Provider")
         .map(|(path, wanted)| (setup.kcp.workspace(path), wanted.clone()))
         .collect();
-    if let Some(home) = platform {
+    if let Some(place) = platform {
         let step = Step::new("the Provider of Platform Mesh", "a Provider that is Ready")
-            .hint(format!("bind providers.platform-mesh.io in {}", home.name))
+            .hint(format!("bind providers.platform-mesh.io in {}", place.name))
             .limit(PATIENCE);
         let export = setup.plan.export.clone();
         let kcp = ui.step(step, async |seen| {
-            let (change, text) = mesh::login(&home, &export, seen).await?;
-            let told = format!("{change} {} in {}, which is Ready", mesh::provider(&export).shown(), home.name);
+            let (change, text) = home::login(&place, &export, seen).await?;
+            let told = format!("{change} {} in {}, which is Ready", home::provider(&export).shown(), place.name);
             Ok(Done::new(told).with(KcpLogin::of(&text)?))
         });
         setup.kcp = kcp.await?;
@@ -383,7 +360,8 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
         .hint("a login that may create workspaces in its parent, or administer the workspace itself")
         .limit(PATIENCE);
     ui.step(step, async |_| {
-        let made = workspaces::ensure_marked(kcp, path, plan::mark()).await?;
+        let kind = if setup.portal { served::type_of(kcp, path).await? } else { None };
+        let made = workspaces::ensure_marked(kcp, path, plan::mark(), kind.as_ref()).await?;
         Ok(Done::new(if made.is_empty() {
             format!("workspace {path} is there")
         } else {
@@ -391,6 +369,16 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
         }))
     })
     .await?;
+    if setup.portal {
+        let step = Step::new("kinds of Platform Mesh", "the workspace serves them").limit(PATIENCE);
+        let hint = format!("a login that administers {}", setup.workspace.name);
+        ui.step(step.hint(hint), async |seen| {
+            let lines = served::ensure(kcp, &setup.workspace, &plan.objects, seen).await?;
+            let notes = setup.notes().into_iter().map(|note| format!("note: {note}"));
+            Ok(Done::new("the workspace serves the kinds of Platform Mesh").details(lines.into_iter().chain(notes)))
+        })
+        .await?;
+    }
     for (side, what) in [(Side::Workspace, "in kcp"), (Side::Service, "on the service cluster")] {
         let target = setup.target(side);
         let step = Step::new(format!("objects {what}"), "all objects are there")
@@ -419,6 +407,9 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
             Ok(Done::new("the policies of Platform Mesh are there").details(lines))
         })
         .await?;
+    }
+    if args.bootstrap {
+        return Ok(ExitCode::SUCCESS);
     }
     let login = ui
         .step(Step::new("the agent's kubeconfig", "a token, and a Secret that holds it"), async |seen| {

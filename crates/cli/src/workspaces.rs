@@ -6,19 +6,25 @@ use anyhow::Context;
 use carrick_client::{DeleteOptions, ListOptions, Resource, Server};
 use carrick_kcp::core::v1alpha1::LogicalCluster;
 use carrick_kcp::kinds::WORKSPACE;
-use carrick_kcp::tenancy::v1alpha1::Workspace;
+use carrick_kcp::tenancy::v1alpha1::{Workspace, WorkspaceTypeReference};
 use serde_json::{Value, json};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Creates a workspace and its parents, and waits until they are ready. Existing ones stay as they are.
 pub async fn ensure(admin: &Server, path: &str) -> anyhow::Result<()> {
-    make(admin, path, None).await.map(drop)
+    make(admin, path, None, None).await.map(drop)
 }
 
-/// The same with a label on those that are created; returns their paths. Whoever administers the workspace needs no rights around it.
-pub async fn ensure_marked(admin: &Server, path: &str, label: (&str, &str)) -> anyhow::Result<Vec<String>> {
-    if exists(admin, path).await? { Ok(Vec::new()) } else { make(admin, path, Some(label)).await }
+/// The same with a label on those that are created, and a type for the last one; returns their paths. Whoever administers the workspace needs no
+/// rights around it.
+pub async fn ensure_marked(
+    admin: &Server,
+    path: &str,
+    label: (&str, &str),
+    kind: Option<&WorkspaceTypeReference>,
+) -> anyhow::Result<Vec<String>> {
+    if exists(admin, path).await? { Ok(Vec::new()) } else { make(admin, path, Some(label), kind).await }
 }
 
 /// Whether there is a workspace that the user may enter.
@@ -66,13 +72,21 @@ pub async fn remove_marked(admin: &Server, path: &str, label: (&str, &str)) -> a
     Ok(gone)
 }
 
-async fn make(admin: &Server, path: &str, label: Option<(&str, &str)>) -> anyhow::Result<Vec<String>> {
+async fn make(
+    admin: &Server,
+    path: &str,
+    label: Option<(&str, &str)>,
+    kind: Option<&WorkspaceTypeReference>,
+) -> anyhow::Result<Vec<String>> {
     let mut made = Vec::new();
     for (at, _) in path.match_indices(':') {
         let (parent, rest) = (&path[..at], &path[at + 1..]);
         let name = rest.split(':').next().unwrap_or_default();
         let client = admin.at_path(&format!("/clusters/{parent}"));
         let mut workspace = Workspace::new(name);
+        if at + 1 + name.len() == path.len() {
+            workspace.spec.type_ = kind.cloned();
+        }
         if let Some((key, value)) = label {
             workspace.metadata.set_label(key, value);
         }

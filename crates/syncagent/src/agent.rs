@@ -35,7 +35,7 @@ pub mod timing;
 mod discovery;
 mod export;
 mod objects;
-mod platform_mesh;
+pub mod platform_mesh;
 mod renewal;
 mod schemas;
 mod withdrawals;
@@ -463,6 +463,7 @@ impl Agent {
             namespace: config.namespace.clone(),
             timing: config.timing,
             budget: config.budget,
+            staging_root: config.staging_root.clone(),
             recorder: self.recorder.of(objects::CONTROLLER),
             pace: self.pace.clone(),
             metrics: Arc::clone(&self.metrics),

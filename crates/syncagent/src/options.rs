@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use carrick_client::{ConnectError, HostPortOverride, Overrides, Server};
 use carrick_go::labels::Selector;
@@ -18,6 +19,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 use crate::agent::connect::SliceRef;
 use crate::agent::conversion::ConversionServer;
+use crate::agent::platform_mesh::consumer::StagingRoot;
 use crate::agent::{AgentConfig, Controller, Timing};
 use crate::logging::Format;
 use crate::rules::access::Budget;
@@ -108,6 +110,14 @@ pub struct Options {
     /// How often one object is written in a minute, be it an order, its copy or a related one; what is newest then is written after that
     #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().writes)]
     pub max_writes_per_minute: usize,
+    /// Path of the workspace below which a broker of Platform Mesh makes its staging workspaces: consumers behind it are shown, counted and
+    /// named as themselves, by annotation broker.platform-mesh.io/consumer-cluster, which counts nowhere else
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    pub broker_staging_root: String,
+    /// Let deleted orders in a broker's staging workspaces go once the service cluster could not be reached for so long, such as 1h, although
+    /// their copies are still there; without it, they wait for the cluster
+    #[arg(long, value_name = "DURATION", default_value = "", hide_default_value = true)]
+    pub release_after: String,
     /// Work only while holding a lease, so that several replicas can run
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
@@ -204,6 +214,30 @@ impl Options {
         parsed.map_err(|error| usage(&error, &mut command))
     }
 
+    /// What is wrong with what is said about a broker.
+    fn broker_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !self.broker_staging_root.is_empty()
+            && let Err(problem) = StagingRoot::at(&self.broker_staging_root)
+        {
+            problems.push(format!("invalid --broker-staging-root {:?}: {problem}", self.broker_staging_root));
+        }
+        if !self.release_after.is_empty() {
+            if duration(&self.release_after).is_none() {
+                problems.push(format!(
+                    "invalid --release-after {:?}: must be a time such as 1h or 30m",
+                    self.release_after
+                ));
+            }
+            if self.broker_staging_root.is_empty() {
+                problems.push(
+                    "--release-after needs --broker-staging-root: only orders behind a broker are let go".to_owned(),
+                );
+            }
+        }
+        problems
+    }
+
     /// Fills in derived defaults and reports every problem at once.
     pub fn complete(mut self) -> Result<Self, Problems> {
         let mut problems = Vec::new();
@@ -247,6 +281,7 @@ impl Options {
                 problems.push(format!("invalid --apiexport-hostport-override #{} {text:?}: {problem}", index + 1));
             }
         }
+        problems.extend(self.broker_problems());
         if self.kcp_kubeconfig.is_empty() {
             problems.push("--kcp-kubeconfig is required".to_owned());
         }
@@ -286,6 +321,11 @@ impl Options {
             ca_file: non_empty(self.kubeconfig_ca_file_override).map(PathBuf::from),
             context: None,
         };
+        let staging_root = StagingRoot::at(&self.broker_staging_root).ok();
+        let staging_root = match duration(&self.release_after) {
+            Some(time) => staging_root.map(|root| root.releasing_after(time)),
+            None => staging_root,
+        };
         let kubeconfig = non_empty(self.kubeconfig).map(PathBuf::from);
         let local = Server::infer(kubeconfig.as_deref(), &overrides)?;
         let kcp = Server::from_kubeconfig(self.kcp_kubeconfig.as_ref(), &Overrides::default())?;
@@ -313,6 +353,7 @@ impl Options {
                 in_flight: self.max_in_flight,
                 writes: self.max_writes_per_minute,
             },
+            staging_root,
             disabled: self.disabled_controllers.iter().filter_map(|name| Controller::named(name)).collect(),
             leader_election: self.enable_leader_election,
             metrics_address: metrics_address(&self.metrics_address),
@@ -344,6 +385,12 @@ fn adoption(word: &str) -> Result<Adoption, String> {
 
 fn after_restore(word: &str) -> Result<AfterRestore, String> {
     AfterRestore::parse(word).ok_or_else(|| "must be one of Hold, Follow".to_owned())
+}
+
+/// A time that has not passed yet.
+fn duration(text: &str) -> Option<Duration> {
+    let nanoseconds = carrick_go::duration::parse(text)?;
+    u64::try_from(nanoseconds).ok().filter(|time| *time > 0).map(Duration::from_nanos)
 }
 
 fn non_empty(text: String) -> Option<String> {

@@ -505,6 +505,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::naming::Workspace;
     use super::*;
     use serde_json::json;
 
@@ -642,7 +643,11 @@ pub(crate) mod tests {
         let rules = Rules::compile(&pr, &secrets, "agent").unwrap();
         assert!(rules.is_confidential(&kind("a.io", "credentials")));
         let key = metadata::SourceKey { cluster: "c".into(), namespace: "n".into(), name: "o".into() };
-        let error = rules.naming.name_copy(&key, None, &json!({"data": {"p": "Hunter=2"}})).unwrap_err().to_string();
+        let error = rules
+            .naming
+            .name_copy(&key, Workspace::default(), &json!({"data": {"p": "Hunter=2"}}))
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("spec.naming.name yields ") && !error.contains("Hunter"), "{error}");
     }
 
@@ -724,7 +729,10 @@ pub(crate) mod tests {
         let spec = json!({"naming": {"name": "{{ .Object.data.password }}"}, "projection": {"group": "x.io"}});
         let rules = Rules::compile(&published(spec), &crd, "agent").unwrap();
         let source = metadata::SourceKey { cluster: "c".into(), namespace: "default".into(), name: "n".into() };
-        let error = rules.naming.name_copy(&source, None, &json!({"data": {"password": "Hunter2"}})).unwrap_err();
+        let error = rules
+            .naming
+            .name_copy(&source, Workspace::default(), &json!({"data": {"password": "Hunter2"}}))
+            .unwrap_err();
         assert!(!error.to_string().contains("Hunter2"), "{error}");
     }
 

@@ -59,7 +59,7 @@ const TRIED: [Tried; 2] = [
     },
 ];
 
-/// Measure what import and drift cost: objects of many tenants are imported and changed, and the agent starts anew.
+/// Measure what import and drift cost: objects of many tenants are imported and changed, and the agent is restarted.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench-imports", bin_name = "cargo xtask bench-imports")]
 pub struct Args {
@@ -78,7 +78,7 @@ pub struct Args {
     /// How many fields of each somebody changes.
     #[arg(long, default_value_t = 10)]
     fields: usize,
-    /// How often the agent starts anew with each policy.
+    /// How often the agent is restarted with each policy.
     #[arg(long, default_value_t = 5)]
     restarts: usize,
     /// For how many seconds nothing may be asked before the agent counts as being at rest.

@@ -202,7 +202,7 @@ async fn sets_back_and_contests(world: Arc<dyn World>, apply: bool) -> anyhow::R
         let fields = found(&stage, "bucket").await?.unwrap_or_default();
         ensure!(fields.len() == 2 && fields.iter().all(|it| it.state == DriftState::Contested), "{fields:?}");
     }
-    // A restart does not begin anew.
+    // A restart does not begin the count again.
     agent.stop().await?;
     let agent = Agent::start(&stage, probes(apply))?;
     metric(&stage, &agent, 1).await?;
@@ -231,7 +231,7 @@ pub(super) async fn whoever_ignores_drift_pays_nothing_for_it(world: Arc<dyn Wor
     let after = stage.at_rest().await?;
     let name = place(&copy).1;
     let changed = changes(&before, &after);
-    // How many there are may be told late.
+    // How many there are may be reported late.
     let is_meant = |line: &String| line.contains(name) || line.contains(" publishedresources.");
     ensure!(!changed.is_empty() && changed.iter().all(is_meant), "{changed:?}");
     let state = stage.remembered_of(&stage.team_a, "bucket").await?.context("nothing is remembered")?;

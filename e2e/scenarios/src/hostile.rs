@@ -48,6 +48,20 @@ async fn says(stage: &Stage, kind: &str, words: &str) -> anyhow::Result<Value> {
     stage.object(&format!("{kind} says {words:?}"), at, is_said).await
 }
 
+/// Waits until an event in a workspace names a flag, for each of these orders.
+async fn warned(stage: &Stage, team: &Workspace, orders: &[&str], flag: &str) -> anyhow::Result<()> {
+    stage
+        .eventually("the consumer is told", async || {
+            let all = carrick_client::ListOptions::default();
+            let events = team.client.list(&kinds::events(), Some(NAMESPACE), &all).await?;
+            let names = |event: &Value| event["message"].as_str().is_some_and(|message| message.contains(flag));
+            let is_told = |order: &str| events.iter().any(|it| names(it) && it["involvedObject"]["name"] == order);
+            ensure!(orders.iter().all(|order| is_told(order)), "there is no such event");
+            Ok(())
+        })
+        .await
+}
+
 /// Whether a team has a Secret.
 async fn has(team: &Workspace, name: &str) -> anyhow::Result<bool> {
     Ok(team.client.get(&kinds::secrets(), Some(NAMESPACE), name).await?.is_some())
@@ -217,18 +231,7 @@ pub(super) async fn an_order_that_names_too_many_objects_is_refused_and_holds_up
     stage.order(team, "greedy", json!({ "free": { "names": names } })).await?;
     let told = says(&stage, "ObjectsSynced", "20000 names, and the agent allows 1000 (--max-related-names)").await?;
     ensure!(condition(&told, "ObjectsSynced")["status"] == "False", "{}", shown(&told));
-    stage
-        .eventually("the consumer is told", async || {
-            let all = carrick_client::ListOptions::default();
-            let events = team.client.list(&kinds::events(), Some(NAMESPACE), &all).await?;
-            let told = |event: &Value| {
-                event["message"].as_str().is_some_and(|message| message.contains("--max-related-names"))
-                    && event["involvedObject"]["name"] == "greedy"
-            };
-            ensure!(events.iter().any(told), "there is no such event");
-            Ok(())
-        })
-        .await?;
+    warned(&stage, team, &["greedy"], "--max-related-names").await?;
 
     // As many as one may name travel.
     let few: Vec<String> = names[..3].to_vec();
@@ -241,6 +244,46 @@ pub(super) async fn an_order_that_names_too_many_objects_is_refused_and_holds_up
     for name in &few {
         stage.object("it travels", (&stage.service, &config_maps, Some(place(&copy).0), name), |_| true).await?;
     }
+    agent.stop().await
+}
+
+pub(super) async fn an_order_with_too_many_related_objects_is_refused_and_holds_up_nobody(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let entry = |list: &str| {
+        json!({ "identifier": list, "origin": "kcp", "version": "v1", "resource": "configmaps",
+            "object": { "reference": { "path": format!("spec.free.{list}") } } })
+    };
+    let stage = published(world, json!({ "related": [entry("first"), entry("second")] })).await?;
+    let budget = Budget { objects: 3, ..Budget::default() };
+    let agent = Agent::start(&stage, Setup { budget, ..Setup::default() })?;
+    let (team, other, config_maps) = (&stage.team_a, &stage.team_b, kinds::config_maps());
+    for name in ["a", "b", "c", "d"] {
+        for team in [team, other] {
+            team.client.create(&config_maps, Some(NAMESPACE), &config_map(name, 10)).await?;
+        }
+    }
+    let names = |first: &[&str], second: &[&str]| json!({ "free": { "first": first, "second": second } });
+    stage.order(team, "greedy", names(&["a", "b"], &["c", "d"])).await?;
+    let told = says(&stage, "ObjectsSynced", "4 related objects of one order").await?;
+    let message = condition(&told, "ObjectsSynced")["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("spec.related[1]") && message.contains("allows 3 (--max-related-objects)"), "{message}");
+    warned(&stage, team, &["greedy"], "--max-related-objects").await?;
+    let arrives = async |team: &Workspace, order: &str, name: &str| {
+        let copy = stage.copy_is("the order is placed", team, order, |_| true).await?;
+        let namespace = place(&copy).0.to_owned();
+        stage.object("it travels", (&stage.service, &config_maps, Some(&namespace), name), |_| true).await?;
+        anyhow::Ok(namespace)
+    };
+    let namespace = arrives(team, "greedy", "a").await?;
+    stage.order(other, "modest", names(&["a"], &["c", "d"])).await?;
+    arrives(other, "modest", "d").await?;
+    let beyond = stage.service.get(&config_maps, Some(&namespace), "c").await?;
+    ensure!(beyond.is_none(), "one was placed that is beyond the budget");
+
+    // Once it names fewer, all of them travel.
+    stage.reorder(team, "greedy", names(&["a"], &["c", "d"])).await?;
+    arrives(team, "greedy", "d").await?;
     agent.stop().await
 }
 
@@ -269,16 +312,7 @@ pub(super) async fn orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nob
     let told = says(&stage, "ObjectsSynced", "2 objects cannot be synchronized").await?;
     let message = condition(&told, "ObjectsSynced")["message"].as_str().unwrap_or_default();
     ensure!(message.contains("200000 bytes") && message.contains("--max-cached-bytes"), "{message}");
-    stage
-        .eventually("the consumer is told", async || {
-            let all = carrick_client::ListOptions::default();
-            let events = team.client.list(&kinds::events(), Some(NAMESPACE), &all).await?;
-            let is_told = |event: &Value| event["message"].as_str().is_some_and(|it| it.contains("--max-cached-bytes"));
-            let is_about = |name: &str| events.iter().any(|it| is_told(it) && it["involvedObject"]["name"] == name);
-            ensure!(is_about("second") && is_about("third"), "there are no such events");
-            Ok(())
-        })
-        .await?;
+    warned(&stage, team, &["second", "third"], "--max-cached-bytes").await?;
     stage.order(&stage.team_b, "first", large(3)).await?;
     stage.copy_is("others have room of their own", &stage.team_b, "first", |_| true).await?;
     stage.order(team, "small", json!({ "size": 1 })).await?;
@@ -336,18 +370,7 @@ pub(super) async fn related_objects_beyond_the_memory_of_a_workspace_are_refused
     let message = condition(&told, "ObjectsSynced")["message"].as_str().unwrap_or_default();
     ensure!(message.contains("allows 300000 (--max-cached-bytes)"), "{message}");
     ensure!(condition(&told, "ObjectsSynced")["status"] == "False", "{}", shown(&told));
-    stage
-        .eventually("the consumer is told", async || {
-            let all = carrick_client::ListOptions::default();
-            let events = team.client.list(&kinds::events(), Some(NAMESPACE), &all).await?;
-            let told = |event: &Value| {
-                event["message"].as_str().is_some_and(|message| message.contains("--max-cached-bytes"))
-                    && event["involvedObject"]["name"] == "greedy"
-            };
-            ensure!(events.iter().any(told), "there is no such event");
-            Ok(())
-        })
-        .await?;
+    warned(&stage, team, &["greedy"], "--max-cached-bytes").await?;
     let greedy = stage.copy_is("the order itself is placed", team, "greedy", |_| true).await?;
     let (namespace, name) = there("large", &greedy);
     let large = stage.service.get(&config_maps, Some(&namespace), name).await?;

@@ -88,7 +88,7 @@ async fn bind(contract: &Contract<'_>, source: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Lease that Platform Mesh's kbind-provider finds for a ConnectedCluster: by namespace and annotation, with a holder, renewed of late.
+/// The Lease that Platform Mesh's kbind-provider finds for a ConnectedCluster: by namespace and annotation, with a holder, renewed recently.
 fn is_found_by_a_mesh(lease: &Value) -> bool {
     lease["metadata"]["annotations"]["core.kbind.io/connection"] == NAME
         && lease["metadata"]["annotations"]["core.kbind.io/consumer-cluster-uid"] == lease["spec"]["holderIdentity"]

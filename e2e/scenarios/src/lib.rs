@@ -141,6 +141,7 @@ pub fn all() -> Vec<Scenario> {
             related_objects_stay_out_of_reserved_namespaces
             credentials_of_the_cluster_do_not_travel
             an_order_that_names_too_many_objects_is_refused_and_holds_up_nobody
+            an_order_with_too_many_related_objects_is_refused_and_holds_up_nobody
             orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nobody
             related_objects_beyond_the_memory_of_a_workspace_are_refused_and_hold_up_nobody;
         limits:
@@ -243,6 +244,8 @@ pub fn all() -> Vec<Scenario> {
             a_provider_writes_steps_and_the_doctor_says_when_the_platforms_api_has_changed
             an_agent_keeps_what_says_which_orders_come
             what_others_accept_is_left_alone
+            consumers_behind_a_broker_count_as_themselves
+            generic_apis_map_onto_kinds_of_operators_as_in_the_corpus
             a_certificate_moves_from_one_issuer_to_another_and_is_never_without
             a_database_moves_after_its_content_was_copied
             all_orders_of_a_provider_move_although_agents_are_killed_again_and_again;
@@ -305,6 +308,7 @@ pub fn all() -> Vec<Scenario> {
             work_goes_on_soon_after_a_long_outage_of_kcp
             work_begins_soon_after_kcp_comes
             work_begins_soon_after_the_service_cluster_comes
+            a_broker_waits_no_longer_for_a_lost_service_cluster_than_the_provider_has_said
             the_first_change_after_a_restart_of_kcp_arrives_soon;
         owner:
             after_kcp_was_restored_a_running_agent_goes_on

@@ -1,10 +1,12 @@
 //! What brokers and portals ask of an order's status, and what rules look at for it.
 
 mod accepting;
+mod behind;
 mod broker;
 mod brokered;
 mod commands;
 mod examples;
+mod generic;
 mod implementing;
 mod platform;
 
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 use super::related::{encoded, secret};
 
 pub(super) use accepting::{an_agent_keeps_what_says_which_orders_come, what_others_accept_is_left_alone};
+pub(super) use behind::consumers_behind_a_broker_count_as_themselves;
 pub(super) use brokered::{
     a_certificate_moves_from_one_issuer_to_another_and_is_never_without, a_database_moves_after_its_content_was_copied,
     all_orders_of_a_provider_move_although_agents_are_killed_again_and_again,
@@ -28,6 +31,7 @@ pub(super) use commands::{
     a_first_draft_is_written_from_the_live_export,
     a_provider_writes_steps_and_the_doctor_says_when_the_platforms_api_has_changed,
 };
+pub(super) use generic::generic_apis_map_onto_kinds_of_operators_as_in_the_corpus;
 pub(super) use implementing::{
     a_changed_mapping_waits_for_an_approval, a_mapping_that_does_not_work_harms_nobody_else,
     a_platforms_api_is_served_by_a_kind_of_the_provider,

@@ -9,7 +9,11 @@ use carrick_e2e_stage::agent::{Agent, Setup};
 use carrick_e2e_stage::stage::{NAMESPACE, Stage, shown};
 use carrick_e2e_stage::world::World;
 use carrick_e2e_stage::{fixtures, kinds};
+use carrick_syncagent::agent::platform_mesh::consumer::StagingRoot;
 use serde_json::{Value, json};
+
+/// How long a broker waits in vain.
+const RELEASE: Duration = Duration::from_millis(300);
 
 pub(super) async fn an_agent_that_starts_without_its_service_cluster_waits_for_it(
     world: Arc<dyn World>,
@@ -45,6 +49,42 @@ pub(super) async fn what_happens_while_the_service_cluster_is_lost_is_caught_up_
 
 pub(super) async fn what_happens_while_kcp_is_lost_is_caught_up_with(world: Arc<dyn World>) -> anyhow::Result<()> {
     lost_and_back(world, |world| world.kcp_cable(), "objects of PublishedResource").await
+}
+
+pub(super) async fn a_broker_waits_no_longer_for_a_lost_service_cluster_than_the_provider_has_said(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let (team, staging) = (&stage.team_a, stage.team("staging").await?);
+    let staged = stage.below(&staging, "staging-1").await?;
+    stage.bind(&staged).await?;
+    let root = StagingRoot::at(&staging.path).map_err(anyhow::Error::msg)?.releasing_after(RELEASE);
+    let agent = Agent::start_behind(&stage, Setup { probes: true, ..Setup::default() }, root)?;
+    for workspace in [team, &staged] {
+        stage.order(workspace, "bucket", json!({ "size": 1 })).await?;
+        stage.copy_is("the copy is there", workspace, "bucket", |_| true).await?;
+    }
+    stage.at_rest().await?;
+    let cable = stage.world.service_cable();
+    cable.cut().await?;
+    stage.cancel(team, "bucket").await?;
+    stage.cancel(&staged, "bucket").await?;
+    let at = (&staged.client, &stage.buckets(), Some(NAMESPACE), "bucket");
+    stage.gone("the order behind the broker is let go", at).await?;
+    let kept = stage.source(team, "bucket").await?.context("an order without a broker was let go")?;
+    ensure!(kept["metadata"]["deletionTimestamp"].is_string(), "{}", shown(&kept));
+    cable.mend().await?;
+    stage.all_gone(team, "bucket").await?;
+    // What is left is reported, and not deleted.
+    let wanted = format!("sync_agent_orphaned_copies{{publishedresource=\"{}\"}} 1", stage.published_name("Bucket"));
+    stage
+        .eventually("its copy is reported", async || {
+            ensure!(agent.metrics().await?.contains(&wanted), "{wanted}");
+            Ok(())
+        })
+        .await?;
+    ensure!(stage.copy(&staged, "bucket").await?.is_some(), "its copy is gone");
+    agent.stop().await
 }
 
 pub(super) async fn what_is_not_published_any_more_keeps_no_agent_from_being_ready(

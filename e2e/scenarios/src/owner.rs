@@ -27,7 +27,7 @@ pub(super) async fn after_kcp_was_restored_a_running_agent_goes_on(world: Arc<dy
     world.restore(Side::Kcp, &snapshot).await?;
     flows(&stage).await?;
     // A real kcp writes so much when it starts that its versions may have passed those that were known: then nothing shows that time went
-    // back, and what was listed anew is as good.
+    // back, and what was listed again is as good.
     if world.name() != RealWorld::NAME {
         said(&stage, &agent, "kcp (").await?;
     }

@@ -111,7 +111,7 @@ pub(super) async fn what_a_pause_names_rests_and_its_end_brings_the_newest_state
         ensure!((source["status"]["ready"] == true) == ready, "{value}: {}", shown(&source));
         ensure!(source["metadata"]["annotations"].get(PAUSE).is_none(), "it has crossed: {}", shown(&source));
     }
-    // Everybody is told, and nothing counts as a failure.
+    // Everybody can see it, and nothing counts as a failure.
     let why = explained(&stage, "all").await?;
     ensure!(why.starts_with("paused: All by its provider because: disks move; "), "{why}");
     counted(&stage, "No object fails. 3 objects are paused, the first is ").await?;
@@ -131,7 +131,7 @@ pub(super) async fn what_a_pause_names_rests_and_its_end_brings_the_newest_state
     }
     metric(&stage, &agent, 0).await?;
     stage
-        .eventually("nothing is told to be paused", async || {
+        .eventually("nothing is reported as paused", async || {
             let name = stage.published_name("Bucket");
             let it = stage.service.get(&kinds::published_resources(), None, &name).await?.context("it is gone")?;
             ensure!(condition(&it, "ObjectsSynced")["message"] == "No object fails.", "{}", shown(&it));

@@ -9,6 +9,7 @@ use anyhow::Context;
 use carrick_client::{Overrides, Server};
 use carrick_syncagent::agent::connect::SliceRef;
 use carrick_syncagent::agent::conversion::ConversionServer;
+use carrick_syncagent::agent::platform_mesh::consumer::StagingRoot;
 use carrick_syncagent::agent::{self, AgentConfig, Timing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -71,6 +72,7 @@ pub fn config(stage: &Stage) -> anyhow::Result<AgentConfig> {
         apply: false,
         reserved_namespaces: Vec::new(),
         budget: carrick_syncagent::rules::access::Budget::default(),
+        staging_root: None,
         disabled: BTreeSet::new(),
         leader_election: false,
         metrics_address: None,
@@ -95,6 +97,8 @@ struct Ways {
     renewed: Option<String>,
     /// Its conversion webhook.
     conversion: Option<ConversionServer>,
+    /// Where a broker has its staging workspaces.
+    staging_root: Option<StagingRoot>,
 }
 
 /// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
@@ -119,6 +123,11 @@ impl Agent {
         Self::start_at(stage, setup, Ways { conversion: Some(server), ..Ways::default() })
     }
 
+    /// Starts an agent for a stage that knows where a broker has its staging workspaces.
+    pub fn start_behind(stage: &Stage, setup: Setup, staging_root: StagingRoot) -> anyhow::Result<Self> {
+        Self::start_at(stage, setup, Ways { staging_root: Some(staging_root), ..Ways::default() })
+    }
+
     /// Starts an agent for a stage that reads how to get to the service cluster from a file.
     pub fn start_with(stage: &Stage, setup: Setup, service: &Path) -> anyhow::Result<Self> {
         Self::start_at(stage, setup, Ways { service: Some(service.to_owned()), ..Ways::default() })
@@ -132,7 +141,7 @@ impl Agent {
         secret: &str,
     ) -> anyhow::Result<Self> {
         let (service, kcp) = (Some(service.to_owned()), Some(kcp.to_owned()));
-        Self::start_at(stage, setup, Ways { service, kcp, renewed: Some(secret.to_owned()), conversion: None })
+        Self::start_at(stage, setup, Ways { service, kcp, renewed: Some(secret.to_owned()), ..Ways::default() })
     }
 
     fn start_at(stage: &Stage, setup: Setup, ways: Ways) -> anyhow::Result<Self> {
@@ -179,6 +188,7 @@ impl Agent {
                 apply: setup.apply,
                 reserved_namespaces: Vec::new(),
                 budget: setup.budget,
+                staging_root: ways.staging_root,
                 disabled: BTreeSet::new(),
                 leader_election: setup.leader_election,
                 metrics_address: metrics.map(|address| address.to_string()),

@@ -180,6 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn nothing_that_consumers_have_written_forges_a_line_of_the_board() {
+        let forged = "\u{1b}[2J\nWell published everything";
+        let state = json!({
+            "problems": [format!("objects of buckets: {forged}")],
+            "publishedResources": [{ "name": "buckets", "kind": "Bucket", "trouble": forged, "conditions": [] }],
+        });
+        let found = json!({ "found": [{
+            "publishedResource": "buckets", "cluster": forged, "object": forged, "source": { "generation": 1 },
+            "related": [forged], "stopped": { "station": "copy", "reason": "Invalid", "message": forged },
+        }]});
+        let rows = entries(&state, &found, "home");
+        assert_eq!(rows.len(), 3);
+        for row in rows {
+            let text = format!("{}{}", row.name, row.text);
+            assert!(text.contains("\\u{1b}[2J\\nWell") && !text.contains(char::is_control), "{text:?}");
+        }
+    }
+
+    #[test]
     fn only_what_changed_is_news() {
         let entry = |name: &str, text: &str| BoardRow {
             what: "object",

@@ -117,3 +117,20 @@ pub const CHECKS: [Check; 16] = [
     Check { name: "Leftovers in the export", run: leftovers::export },
     Check { name: "Copies", run: leftovers::copies },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_finding_forges_a_line() {
+        let forged = "\u{1b}[32mall is well\u{202e}\nGREEN everything";
+        let found = Finding::red(forged).fix(format!("kubectl get {forged}"));
+        let lines = [vec![found.text], found.fix].concat();
+        // A fix may have several lines, each of which is a command of its own.
+        assert_eq!(lines.len(), 3);
+        for line in lines {
+            assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+        }
+    }
+}

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use carrick_syncagent::rules::report::has_room_for_placed;
 use serde_json::Value;
 
-use super::mesh;
 use super::offer::Offer;
+use crate::mesh::card::Card;
+use crate::mesh::{CONTENT_FOR, portal};
 
 /// Every file, by its path in the folder.
 pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
@@ -22,10 +23,10 @@ pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
         ("provider-workspace/2-agent-rights.yaml", kcp_rights(seen)),
         ("consumer-workspace/1-binding.yaml", binding(seen)),
         ("consumer-workspace/2-order.yaml", format!("{}{}", order_comment(seen), yaml(&seen.order().object)?)),
-        ("platform-mesh/provider-metadata.yaml", format!("{METADATA}{}", yaml(&mesh::provider_metadata(seen))?)),
+        ("platform-mesh/provider-metadata.yaml", format!("{METADATA}{}", yaml(&Card::default().object(seen))?)),
         (
             "platform-mesh/content-configuration.yaml",
-            format!("{CONTENT}{}", yaml(&mesh::content_configuration(seen)?)?),
+            format!("{CONTENT}{}", yaml(&portal::content_configuration(seen)?)?),
         ),
     ])
 }
@@ -251,7 +252,7 @@ metadata:
   name: {export}
   labels:
     # Only for Platform Mesh.
-    ui.platform-mesh.io/content-for: {export}
+    {CONTENT_FOR}: {export}
 spec: {{}}
 ---
 # Who may bind it: here everybody who has an account.

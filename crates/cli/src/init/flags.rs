@@ -15,9 +15,9 @@ pub struct OfferFlags {
     /// CRD of the kind to offer, in YAML or JSON: a file, a folder of files, or - for standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     pub crd: Vec<PathBuf>,
-    /// Kind to offer, as the service cluster knows it: <group>/<Kind>, or <Kind> for the core group
+    /// Kind to offer, as the service cluster knows it: <group>/<Kind>, or <Kind> for the core group; may be repeated
     #[arg(long, value_name = "GROUP/KIND")]
-    pub from_cluster: Option<String>,
+    pub from_cluster: Vec<String>,
     /// Kubeconfig of the service cluster; by default $KUBECONFIG, or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl OfferFlags {
         for path in &self.crd {
             crds.extend(source::read(path)?);
         }
-        if let Some(kind) = &self.from_cluster {
+        for kind in &self.from_cluster {
             crds.push(source::ask(kind, self.kubeconfig.as_deref()).await?);
         }
         let offers = crds.iter().map(|crd| Offer::new(crd, choices.clone()));

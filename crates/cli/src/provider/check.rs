@@ -1,12 +1,14 @@
 //! What was set up, seen by the doctor.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use carrick_syncagent::rules::renewal;
 
+use super::Setup;
+use super::args::UpArgs;
 use super::login::Login;
-use super::{Setup, UpArgs};
 use crate::agent_flags::AgentFlags;
 use crate::doctor::facts::{FixLogin, SecretKey};
 use crate::{doctor, kubeconfig};
@@ -24,7 +26,7 @@ pub async fn check(setup: &Setup, args: &UpArgs, login: &Login) -> anyhow::Resul
         key: renewal::KEY.to_owned(),
     };
     let flags = AgentFlags {
-        kubeconfig: args.offer.kubeconfig.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+        kubeconfig: shown(args.offer.kubeconfig.as_deref()),
         kcp_kubeconfig: file.path().display().to_string(),
         apiexportendpointslice_ref: plan.export.clone(),
         namespace: plan.choices.namespace.clone(),
@@ -33,13 +35,17 @@ pub async fn check(setup: &Setup, args: &UpArgs, login: &Login) -> anyhow::Resul
         renew_kcp_token: plan.secret.clone(),
         published_resource_selector: plan.selector(),
         login: match args.mesh.provider_in {
-            None => FixLogin::Own { file: args.kcp_kubeconfig.display().to_string(), agents },
+            None => FixLogin::Own { file: shown(args.kcp_kubeconfig.as_deref()), agents },
             // The kubeconfig that was given is not for the workspace that Platform Mesh has made.
             Some(_) => FixLogin::InSecret(agents),
         },
         ..AgentFlags::default()
     };
     doctor::report_on(&flags).await
+}
+
+fn shown(path: Option<&Path>) -> String {
+    path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 /// Of the addresses for the agent, those that are needed here, too, because nobody answers at the ones of kcp. The agent may be where they are the only

@@ -13,10 +13,11 @@ use carrick_syncagent::rules::rights::{self, NeededRight};
 use carrick_syncagent::toolkit;
 use serde_json::{Value, json};
 
-use super::manifest::image_values;
-use super::mesh::Elsewhere;
 use crate::init::files;
 use crate::init::offer::{Choices, Offer, label_of, one_export};
+use crate::mesh;
+use crate::mesh::flags::PortalWishes;
+use crate::mesh::permissions::NamedKind;
 
 /// Namespace of the agent's ServiceAccount in the provider's workspace.
 pub const ACCOUNTS: &str = "default";
@@ -75,7 +76,7 @@ impl Wanted {
 
     /// Whether people complete it after it was created, so that it is never changed again.
     pub fn is_draft(&self) -> bool {
-        self.api().0 == "ui.platform-mesh.io"
+        mesh::is_completed_by_people(self.api().0)
     }
 
     /// Kind, namespace and name.
@@ -85,6 +86,9 @@ impl Wanted {
         if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
 }
+
+/// An object with the workspace it belongs to.
+pub type Elsewhere = (String, Wanted);
 
 /// A PublishedResource that somebody wrote, and what follows from the CRD of its kind.
 pub struct Own {
@@ -149,30 +153,52 @@ pub struct Plan {
     pub objects: Vec<Wanted>,
     /// Objects in other workspaces, which Platform Mesh wants.
     pub elsewhere: Vec<Elsewhere>,
+    /// The workspace itself, where it must be of a type.
+    pub home: Option<Elsewhere>,
+    /// What is published.
+    pub offers: Vec<Offer>,
+    /// Rights on the service cluster beside those on what is published.
+    pub needs: Vec<NeededRight>,
 }
 
 impl Plan {
     /// From offers that were made of CRDs, and from PublishedResources.
-    pub fn new(offers: &[Offer], published: &[Own], choices: &Choices, mesh: bool) -> anyhow::Result<Self> {
+    pub fn new(
+        offers: &[Offer],
+        published: &[Own],
+        choices: &Choices,
+        portal: Option<&PortalWishes>,
+    ) -> anyhow::Result<Self> {
         let all: Vec<&Offer> = offers.iter().chain(published.iter().map(|own| &own.offer)).collect();
         let export = one_export(all.iter().copied())?.to_owned();
         let agent = choices.agent.clone().unwrap_or_else(|| default_agent_name(&export));
         let kcp_user = format!("system:serviceaccount:{ACCOUNTS}:{agent}");
         let choices = Choices { export: Some(export.clone()), agent: Some(agent.clone()), kcp_user, ..choices.clone() };
         let mut objects = Vec::new();
-        for (index, offer) in all.into_iter().enumerate() {
+        for (index, offer) in all.iter().enumerate() {
             let is_own = index >= offers.len();
             let offer =
-                Offer { export: export.clone(), agent: agent.clone(), choices: choices.clone(), ..offer.clone() };
+                Offer { export: export.clone(), agent: agent.clone(), choices: choices.clone(), ..(*offer).clone() };
             for (name, text) in files::all(&offer)? {
                 let side = match name.split('/').next().unwrap_or_default() {
                     "service-cluster" if is_own && name.ends_with("published-resource.yaml") => continue,
                     "service-cluster" => Side::Service,
                     "provider-workspace" => Side::Workspace,
-                    "platform-mesh" if mesh => Side::Workspace,
+                    // An export has one card, whatever the number of its kinds.
+                    "platform-mesh" if portal.is_some() && !name.ends_with("metadata.yaml") => Side::Workspace,
                     _ => continue,
                 };
                 push_all(&mut objects, side, &text)?;
+            }
+        }
+        if let Some(portal) = portal {
+            let seen: Vec<Offer> = all.iter().map(|offer| Offer { export: export.clone(), ..offer.seen() }).collect();
+            if let Some(first) = seen.first() {
+                push(&mut objects, Side::Workspace, portal.card.object(first));
+            }
+            let kinds: Vec<NamedKind> = seen.iter().map(NamedKind::of).collect();
+            if let Some(permissions) = &portal.permissions {
+                push(&mut objects, Side::Workspace, permissions.object(&export, &kinds)?);
             }
         }
         let (label, value) = label_of(&export);
@@ -193,7 +219,28 @@ impl Plan {
             push(&mut objects, Side::Workspace, grant);
         }
         let secret = format!("{}-kcp", agent.replace('.', "-"));
-        Ok(Self { choices, export, agent, secret, objects, elsewhere: Vec::new() })
+        let offers = all.into_iter().cloned().collect();
+        let needs = published.iter().flat_map(|own| own.needs.clone()).collect();
+        Ok(Self { choices, export, agent, secret, objects, elsewhere: Vec::new(), home: None, offers, needs })
+    }
+
+    /// Only what the chart does not bring: in the workspace all but the agent's account, whose login somebody else has made, and
+    /// PublishedResources.
+    pub fn keep_bootstrap(&mut self) {
+        let agent = self.agent.clone();
+        self.objects.retain(|wanted| match wanted.side {
+            Side::Service => wanted.text("/kind") == "PublishedResource",
+            Side::Workspace => {
+                let (kind, name) = (wanted.text("/kind"), wanted.text("/metadata/name"));
+                let is_grant = wanted.api().0 == "rbac.authorization.k8s.io";
+                kind != "ServiceAccount" && !(is_grant && (name == agent || name.starts_with(&format!("{agent}:"))))
+            }
+        });
+    }
+
+    /// What Platform Mesh makes of the names of kinds, where that may surprise.
+    pub fn mesh_notes(&self) -> Vec<String> {
+        self.offers.iter().flat_map(|offer| NamedKind::of(offer).notes()).collect()
     }
 
     /// All objects, as kubectl takes them.
@@ -205,69 +252,13 @@ impl Plan {
             Side::Workspace => (workspace.clone(), wanted),
         });
         let others = self.elsewhere.iter().map(|(path, wanted)| (format!("in workspace {path}"), wanted));
-        for (place, wanted) in own.chain(others) {
+        let home = self.home.iter().map(|(path, wanted)| (format!("in workspace {path}"), wanted));
+        for (place, wanted) in home.chain(own).chain(others) {
             let object = serde_saphyr::to_string(&wanted.object)?;
             // Writing to a String cannot fail.
             let _ = write!(text, "---\n# {place}\n{}\n", object.trim_end());
         }
         Ok(text)
-    }
-
-    /// Values for the Helm chart.
-    pub fn values(&self, overrides: &[String]) -> String {
-        let mut text = format!(
-            "apiExportEndpointSliceName: {}\nkcpKubeconfig: {}\n# Its token is renewed by the agent.\nrenewKcpToken: true\n# The rights are there already, for exactly what is published.\nserviceAccount:\n  create: false\n  name: {}\ncrds:\n  enabled: false\n# PublishedResources of other exports are none of its business.\npublishedResourceSelector: {}\n",
-            self.export,
-            self.secret,
-            self.agent,
-            self.selector()
-        );
-        if self.is_named() {
-            let _ = writeln!(text, "agentName: {}", self.agent);
-        }
-        if !overrides.is_empty() {
-            let _ = writeln!(text, "apiExportHostPortOverrides:");
-            for one in overrides {
-                let _ = writeln!(text, "- {one:?}");
-            }
-        }
-        text
-    }
-
-    /// The command that installs the agent.
-    pub fn helm(
-        &self,
-        kubeconfig: Option<&Path>,
-        values: Option<&Path>,
-        overrides: &[String],
-        image: Option<&str>,
-        chart: &str,
-    ) -> String {
-        let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display())).unwrap_or_default();
-        let release = self.agent.replace('.', "-");
-        let settings = if let Some(file) = values {
-            format!("--values {}", file.display())
-        } else {
-            let named = if self.is_named() { format!(",agentName={}", self.agent) } else { String::new() };
-            let mut listed = String::new();
-            for (index, one) in overrides.iter().enumerate() {
-                // Writing to a String cannot fail.
-                let _ = write!(listed, " --set-string 'apiExportHostPortOverrides[{index}]={one}'");
-            }
-            format!(
-                "--set apiExportEndpointSliceName={},kcpKubeconfig={},renewKcpToken=true,serviceAccount.create=false,serviceAccount.name={},crds.enabled=false,publishedResourceSelector={}{named}{listed}",
-                self.export,
-                self.secret,
-                self.agent,
-                self.selector()
-            )
-        };
-        let image: String = image
-            .map(image_values)
-            .unwrap_or_default()
-            .into_iter()
-            .fold(String::new(), |text, (name, value)| format!("{text} --set-string {name}={value}"));
-        format!("helm{kubeconfig} upgrade --install {release} {chart} -n {} {settings}{image}", self.choices.namespace)
     }
 
     /// The selector for what the agent serves.
@@ -277,7 +268,7 @@ impl Plan {
     }
 
     /// Whether the agent has another name than by default.
-    fn is_named(&self) -> bool {
+    pub fn is_named(&self) -> bool {
         self.agent != default_agent_name(&self.export)
     }
 }
@@ -349,6 +340,7 @@ fn grants(name: &str, agent: &str, own: &str, needs: &[NeededRight]) -> Vec<Valu
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::mesh::card::Card;
 
     /// A plan for one kind.
     pub fn one_kind() -> Plan {
@@ -371,7 +363,7 @@ pub mod tests {
 
     fn plan(crds: &[Value], choices: &Choices) -> anyhow::Result<Plan> {
         let offers: Vec<Offer> = crds.iter().map(|crd| Offer::new(crd, choices.clone()).unwrap()).collect();
-        Plan::new(&offers, &[], choices, false)
+        Plan::new(&offers, &[], choices, None)
     }
 
     #[test]
@@ -404,39 +396,41 @@ pub mod tests {
     }
 
     #[test]
+    fn an_export_has_one_card_and_pages_for_each_kind() {
+        let crds = [crd("buckets", "example.com"), crd("pails", "example.com")];
+        let offers: Vec<Offer> = crds.iter().map(|crd| Offer::new(crd, choices()).unwrap()).collect();
+        let wishes = PortalWishes { card: Card::default(), permissions: None };
+        let plan = Plan::new(&offers, &[], &choices(), Some(&wishes)).unwrap();
+        let of_the_mesh: Vec<String> =
+            plan.objects.iter().filter(|wanted| wanted.is_draft()).map(Wanted::shown).collect();
+        let wanted = ["ContentConfiguration buckets", "ContentConfiguration pails", "ProviderMetadata example.com"]
+            .map(str::to_owned);
+        assert_eq!(of_the_mesh, wanted);
+        let export = plan.objects.iter().find(|wanted| wanted.text("/kind") == "APIExport").unwrap();
+        assert_eq!(export.object["metadata"]["labels"][mesh::CONTENT_FOR], "example.com");
+    }
+
+    #[test]
+    fn beside_a_chart_only_the_workspace_is_prepared_and_kinds_are_published() {
+        let mut plan = one_kind();
+        plan.keep_bootstrap();
+        let shown: Vec<String> = plan.objects.iter().map(Wanted::shown).collect();
+        let wanted = [
+            "PublishedResource buckets",
+            "APIExport example.com",
+            "ClusterRole bind-buckets",
+            "ClusterRoleBinding bind-buckets",
+        ];
+        assert_eq!(shown, wanted);
+    }
+
+    #[test]
     fn kinds_of_several_groups_need_a_name_for_their_export() {
         let crds = [crd("buckets", "a.com"), crd("pails", "b.com")];
         let error = plan(&crds, &choices()).err().unwrap().to_string();
         assert!(error.contains("a.com, b.com") && error.contains("--export"), "{error}");
         let named = Choices { export: Some("storage".to_owned()), ..choices() };
         assert_eq!(plan(&crds, &named).unwrap().export, "storage");
-    }
-
-    #[test]
-    fn values_and_the_helm_command_say_the_same() {
-        let named = Choices { agent: Some("storage".to_owned()), ..choices() };
-        let plan = plan(&[crd("buckets", "example.com")], &named).unwrap();
-        let overrides = ["a:1=b:2".to_owned()];
-        let values: Value = serde_saphyr::from_str(&plan.values(&overrides)).unwrap();
-        let command = plan.helm(None, None, &overrides, None, "c");
-        for (pointer, wanted) in [
-            ("/apiExportEndpointSliceName", "apiExportEndpointSliceName=example.com"),
-            ("/kcpKubeconfig", "kcpKubeconfig=storage-kcp"),
-            ("/renewKcpToken", "renewKcpToken=true"),
-            ("/serviceAccount/name", "serviceAccount.name=storage"),
-            ("/publishedResourceSelector", "publishedResourceSelector=syncagent.kcp.io/export=example.com"),
-            ("/agentName", "agentName=storage"),
-            ("/apiExportHostPortOverrides/0", "apiExportHostPortOverrides[0]=a:1=b:2"),
-        ] {
-            let value = values.pointer(pointer).unwrap();
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            assert!(command.contains(wanted) && wanted.ends_with(&value), "{pointer}: {command}");
-        }
-        let with_file = plan.helm(Some(Path::new("k")), Some(Path::new("v.yaml")), &[], Some("r/a:1"), "oci://r/c");
-        assert_eq!(
-            with_file,
-            "helm --kubeconfig k upgrade --install storage oci://r/c -n own --values v.yaml --set-string image.repository=r/a --set-string image.tag=1"
-        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use carrick_json::merge;
 use serde_json::{Value, json};
 
 use super::plan::{self, Wanted};
+use crate::mesh;
 use crate::ui::Observed;
 
 const PAUSE: Duration = Duration::from_millis(100);
@@ -84,7 +85,7 @@ impl Target {
                     self.name,
                     wanted.text("/kind"),
                     wanted.text("/apiVersion"),
-                    hint(wanted)
+                    mesh::hint(wanted.api().0)
                 )),
             }
             tokio::time::sleep(PAUSE).await;
@@ -130,15 +131,6 @@ impl Target {
 
 fn namespace(wanted: &Wanted) -> Option<&str> {
     Some(wanted.text("/metadata/namespace")).filter(|namespace| !namespace.is_empty())
-}
-
-/// What to do if a kind stays unknown.
-fn hint(wanted: &Wanted) -> &'static str {
-    if wanted.api().0.ends_with("platform-mesh.io") {
-        ", which only workspaces of Platform Mesh serve: bind its APIExports there, or leave out --platform-mesh"
-    } else {
-        ""
-    }
 }
 
 /// The patch that makes an object as it is wanted; whatever else it has stays.

@@ -9,10 +9,12 @@ use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_kcp::apis::v1alpha2::ApiBinding;
 use serde_json::Value;
 
+use super::args::UndoFlags;
 use super::plan::{Side, Wanted};
 use super::standing::Running;
-use super::{Setup, UndoFlags, everywhere, login, plan, standing};
+use super::{Setup, everywhere, login, plan, standing};
 use crate::agent_flags::deployment::{self, Installed};
+use crate::mesh::served;
 use crate::ui::{Done, Failed, Step, Ui, confirmed, typed};
 use crate::workspaces;
 
@@ -110,6 +112,8 @@ async fn doomed(setup: &Setup, exists: bool) -> anyhow::Result<Vec<Doomed>> {
 fn made(setup: &Setup) -> Vec<Wanted> {
     let mut objects = vec![login::secret_named(&setup.plan.choices.namespace, &setup.plan.secret)];
     objects.extend(setup.plan.objects.iter().rev().cloned());
+    // What it brings goes last.
+    objects.extend(setup.portal.then(served::binding));
     objects
 }
 

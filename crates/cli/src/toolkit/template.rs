@@ -67,9 +67,9 @@ shown.";
 /// What a template is for.
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
 enum TemplateUse {
-    /// `naming`: .Object, .ClusterName, .ClusterPath.
+    /// `naming`: .Object, .ClusterName, .ClusterPath, .ConsumerCluster.
     Naming,
-    /// `related[].object.template`: the same and .Side.
+    /// `related[].object.template`: .Side (kcp or service), .Object, .ClusterName, .ClusterPath.
     Related,
     /// Labels of selectors: .LocalObject, .RemoteObject, .ClusterName, .ClusterPath.
     Selector,
@@ -119,7 +119,7 @@ fn fields_of(
 ) -> Value {
     let object = Value::Object(object);
     let mut fields = match rule {
-        TemplateUse::Naming => json!({"Object": object}),
+        TemplateUse::Naming => json!({"Object": object, "ConsumerCluster": cluster_name}),
         TemplateUse::Related => json!({"Object": object, "Side": "kcp"}),
         TemplateUse::Selector => json!({"LocalObject": object, "RemoteObject": remote}),
         TemplateUse::Rewrite => json!({

@@ -5,6 +5,10 @@
 use std::net::TcpListener;
 use std::process::Command;
 
+use carrick_client::{Client, ListOptions, Resource, Server};
+use carrick_plane::{ClientCertificate, Config, Mode, Plane};
+use serde_json::json;
+
 use crate::running::{Folder, Running, carrick, kubectl};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/likekcp/start");
@@ -90,6 +94,51 @@ fn every_flag_without_effect_is_named() {
     for wanted in ["--token-auth-file string", "    --audit-policy-file\n", "  because nothing is audited:"] {
         assert!(text.contains(wanted), "{wanted}\n{text}");
     }
+}
+
+/// The root workspace for whoever holds a certificate.
+fn root_for(certificate: &ClientCertificate, server: &str, authority: &str) -> Client {
+    let encoded = |text: &str| data_encoding::BASE64.encode(text.as_bytes());
+    let ClientCertificate { certificate, key } = certificate;
+    let login = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{ "name": "it", "cluster": { "server": server, "certificate-authority-data": encoded(authority) } }],
+        "users": [{ "name": "it", "user": {
+            "client-certificate-data": encoded(certificate), "client-key-data": encoded(key),
+        } }],
+        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+    });
+    Server::from_kubeconfig_yaml(&login.to_string()).unwrap().at_path("/clusters/root")
+}
+
+/// With the flags that the suites of controllers for kcp start it with.
+#[tokio::test(flavor = "multi_thread")]
+async fn administrators_of_another_authority_get_in_by_their_certificates() {
+    // Another plane plays the authority.
+    let other = Plane::start(Config::new(Mode::Kcp)).await.unwrap();
+    let [admin, nobody] = [("admin", "system:kcp:admin"), ("nobody", "others")]
+        .map(|(user, group)| other.client_certificate(user, &[group]).unwrap());
+    let folder = Folder::new("as-kcp-authority");
+    let (authority, root) = (folder.path("ca.crt"), folder.path("root"));
+    std::fs::write(&authority, other.ca_pem()).unwrap();
+    let more = [
+        "--embedded-etcd-peer-port=1",
+        "--embedded-etcd-client-port=2",
+        "--external-hostname=127.0.0.1",
+        &format!("--client-ca-file={authority}"),
+    ];
+    let fixed = ["plane", "--as-kcp", "start", "--root-directory", &root, "--bind-address=127.0.0.1"];
+    let free = ["--secure-port=0", "--experimental-bind-free-port"];
+    let mut plane = Running::start_for_stderr(&[&fixed[..], &free, &more].concat());
+    plane.until("ready: https://127.0.0.1:");
+    let server = plane.output.rsplit("ready: ").next().unwrap().trim().to_owned();
+    let trusted = std::fs::read_to_string(format!("{root}/apiserver.crt")).unwrap();
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    let listed = root_for(&admin, &server, &trusted).get(&namespaces, None, "default").await.unwrap();
+    assert!(listed.is_some(), "there is no namespace default in root");
+    let refused = root_for(&nobody, &server, &trusted).list(&namespaces, None, &ListOptions::default()).await;
+    assert!(refused.unwrap_err().is_forbidden());
+    assert_eq!(plane.stop("TERM").0, Some(0));
 }
 
 #[test]

@@ -72,6 +72,32 @@ fn every_step_is_observed_and_printed_as_plain_text() {
     recording_is_up_to_date(&told);
 }
 
+const BROKER_STEPS: [&str; 8] = [
+    "kcp answers at https://127.0.0.1:",
+    "the platform defines Certificates of platform.example, and serves none itself",
+    "internal-ca serves it with its own SigningRequests, and takes *.corp.example",
+    "public-ca serves it with its own SigningRequests, and takes *.shop.example",
+    "team-a has ordered Certificate default/web: the broker has chosen internal-ca",
+    "the broker has moved the order to public-ca: Available all the time",
+    "team-a has deleted its Certificate: nothing is left of it at either provider",
+    "broker, agents, operators and servers have stopped",
+];
+
+#[test]
+fn behind_a_broker_an_order_moves_from_one_provider_to_the_other() {
+    let output = carrick(&["demo", "--broker"]).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let lines = done(&told);
+    assert_eq!(lines.len(), BROKER_STEPS.len(), "{told}");
+    for (line, step) in lines.iter().zip(BROKER_STEPS) {
+        assert!(line.contains(step), "{line}");
+    }
+    for more in ["web.corp.example signed by internal-ca", "web.shop.example signed by public-ca", "Done in "] {
+        assert!(told.contains(more), "{more}\n{told}");
+    }
+}
+
 #[test]
 fn kept_servers_answer_kubectl_until_stopped() {
     let folder = Folder::new("demo-keep");

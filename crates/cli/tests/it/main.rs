@@ -12,6 +12,7 @@ mod https;
 mod import;
 mod look;
 mod machine;
+mod mesh;
 mod plane;
 mod provider;
 mod running;

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-fn crds() -> Resource {
+pub fn crds() -> Resource {
     Resource::cluster_wide("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 }
 
-fn crd(group: &str, kind: &str, plural: &str, version: &str) -> Value {
+pub fn crd(group: &str, kind: &str, plural: &str, version: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{plural}.{group}") },
@@ -30,11 +30,11 @@ fn crd(group: &str, kind: &str, plural: &str, version: &str) -> Value {
     })
 }
 
-fn kind(group: &str, kind: &str, plural: &str) -> Resource {
+pub fn kind(group: &str, kind: &str, plural: &str) -> Resource {
     Resource::cluster_wide(group, "v1alpha1", kind, plural)
 }
 
-async fn workspace(admin: &Server, parent: &str, name: &str) -> Client {
+pub async fn workspace(admin: &Server, parent: &str, name: &str) -> Client {
     let above = admin.at_path(&format!("/clusters/{parent}"));
     above.create_kcp(&Workspace::new(name)).await.unwrap();
     while !above.get_kcp::<Workspace>(name).await.unwrap().unwrap().is_ready() {

@@ -6,6 +6,7 @@ use carrick_client::Server;
 
 use super::connect::SliceRef;
 use super::conversion::ConversionServer;
+use super::platform_mesh::consumer::StagingRoot;
 use super::timing::Timing;
 use crate::rules::access::{Budget, Reserved};
 use crate::rules::{Adoption, AfterRestore, AgentDefaults};
@@ -65,6 +66,8 @@ pub struct AgentConfig {
     pub reserved_namespaces: Vec<String>,
     /// How many related objects one order may have.
     pub budget: Budget,
+    /// Where a broker of Platform Mesh has its staging workspaces, if orders come from one.
+    pub staging_root: Option<StagingRoot>,
     /// Controllers not to run.
     pub disabled: BTreeSet<Controller>,
     /// Whether to work only while holding a lease.

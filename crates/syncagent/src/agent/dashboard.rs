@@ -213,7 +213,8 @@ impl Dashboard {
         let each = counts.into_iter().map(|(cluster, objects)| {
             let path = all.values().find_map(|orders| orders.path(&cluster));
             let bindings = bound.remove(&cluster).unwrap_or_default();
-            json!({ "cluster": cluster, "path": path, "objects": objects, "bindings": bindings })
+            let consumer = all.values().find_map(|orders| orders.consumer(&cluster));
+            json!({ "cluster": cluster, "path": path, "consumer": consumer, "objects": objects, "bindings": bindings })
         });
         each.collect()
     }

@@ -161,6 +161,7 @@ pub(super) fn context(
         namespace: config.namespace.clone(),
         timing: config.timing,
         budget: config.budget,
+        staging_root: config.staging_root.clone(),
         recorder,
         pace,
         metrics: Arc::new(Metrics::default()),
@@ -354,6 +355,7 @@ async fn describe(
     let objects = objects.map(|((_, key), outcome)| Explained {
         cluster: key.cluster.to_string(),
         workspace: plans.workspaces.get(&*key.cluster).cloned().flatten(),
+        consumer: plans.consumers.get(&*key.cluster).cloned(),
         object: if key.namespace.is_empty() { key.name.to_string() } else { format!("{}/{}", key.namespace, key.name) },
         error: outcome.as_ref().err().cloned(),
         plan: outcome.as_ref().ok().cloned(),
@@ -396,7 +398,7 @@ fn word(value: &Value) -> &str {
 /// Whether a consumer has that workspace.
 fn check_workspace(workspace: &String, plans: &Plans) -> Result<(), ExplainError> {
     let is_it = |(cluster, path): (&String, &Option<String>)| cluster == workspace || path.as_ref() == Some(workspace);
-    if plans.workspaces.iter().any(is_it) {
+    if plans.workspaces.iter().any(is_it) || plans.consumers.values().any(|consumer| consumer == workspace) {
         return Ok(());
     }
     let known = plans.workspaces.iter().map(|(cluster, path)| path.as_ref().unwrap_or(cluster).clone()).collect();
@@ -405,7 +407,11 @@ fn check_workspace(workspace: &String, plans: &Plans) -> Result<(), ExplainError
 
 impl Question {
     fn concerns(&self, object: &Explained) -> bool {
-        let here = |workspace: &String| object.workspace.as_ref() == Some(workspace) || object.cluster == *workspace;
+        let here = |workspace: &String| {
+            object.workspace.as_ref() == Some(workspace)
+                || object.cluster == *workspace
+                || object.consumer.as_ref() == Some(workspace)
+        };
         self.workspace.as_ref().is_none_or(here) && self.object.as_ref().is_none_or(|wanted| object.object == *wanted)
     }
 }

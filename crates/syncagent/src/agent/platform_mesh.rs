@@ -6,8 +6,10 @@
 //!  watch of AcceptAPIs ───────────────┘         └─────▶ condition AcceptAPIKept
 //! ```
 //!
+//! `consumer` says whose an order is that a broker has copied into a staging workspace.
 //! One is made only once the export serves the API with all its claims: a broker accepts claims once, as they are when the first order comes.
 
+pub mod consumer;
 mod plan;
 mod report;
 

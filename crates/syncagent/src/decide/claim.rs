@@ -10,6 +10,7 @@ use super::error::DecideError;
 use crate::api::REMOTE_RESOURCE;
 use crate::rules::Rules;
 use crate::rules::metadata::{SERVICE_SIDE, SourceKey, annotation};
+use crate::rules::naming::Workspace;
 use std::sync::Arc;
 
 /// Who owns a copy.
@@ -37,7 +38,7 @@ pub fn claim(
     let text = |field: &str| copy["metadata"][field].as_str().map(str::to_owned);
     let (namespace, name) = (text("namespace"), text("name").unwrap_or_default());
     let is_named_by = |rules: &Rules, source: &Value| {
-        let named = rules.naming.evaluate(key, None, source);
+        let named = rules.naming.evaluate(key, Workspace::default(), source);
         named.is_ok_and(|(there, called)| called == name && (there.is_none() || there == namespace))
     };
     let by_us = is_named_by(rules, source);

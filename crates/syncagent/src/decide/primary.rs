@@ -22,6 +22,7 @@ use super::waits::Waiting;
 use super::{Event, Next, ObjectAddress, Plan, Step};
 use crate::api::{ADOPTION, IMPORTED, REMOTE_UID};
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, WORDS, annotation, is_deleting, link_to_object};
+use crate::rules::naming::Workspace;
 use crate::rules::{Adoption, Duty, Rules, Selection};
 
 /// Copies on the service cluster that carry the link to a source.
@@ -40,8 +41,8 @@ pub enum Copies<'a> {
 pub struct PrimaryView<'a> {
     /// Where the object is in kcp.
     pub key: &'a SourceKey,
-    /// Workspace path, if the rules ask for it.
-    pub workspace_path: Option<&'a str>,
+    /// What the rules ask for of its workspace.
+    pub workspace: Workspace<'a>,
     /// The object in kcp; `None` if it does not exist.
     pub source: Option<&'a Value>,
     /// Its namespace in kcp, if the rules filter by it.
@@ -165,7 +166,7 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     if !leaving {
         context.paused = paused.clone();
     }
-    let link = link_to_object(seen.key, seen.workspace_path, &rules.remote.resource(), source);
+    let link = link_to_object(seen.key, seen.workspace.path, &rules.remote.resource(), source);
     let entry = entry_key(&seen.key.cluster, &seen.key.namespace, &seen.key.name);
     let reported = reported(rules, seen, copy.filter(|_| !leaving), &context);
     let pair = Pair {
@@ -428,23 +429,23 @@ fn address_of_copy(
     if is_deleting(source) {
         return Ok(address((None, String::new())));
     }
-    address_of_new_copy(rules, seen.key, seen.workspace_path, source)
+    address_of_new_copy(rules, seen.key, seen.workspace, source)
 }
 
 /// Where the rules place a new copy.
 pub fn address_of_new_copy(
     rules: &Rules,
     key: &SourceKey,
-    workspace_path: Option<&str>,
+    workspace: Workspace<'_>,
     source: &Value,
 ) -> Result<ObjectAddress, DecideError> {
     let address =
         |(namespace, name)| ObjectAddress { side: SERVICE_SIDE, kind: Arc::new(rules.local.clone()), namespace, name };
-    let name = |object: &Value| rules.naming.name_copy(key, workspace_path, object);
+    let name = |object: &Value| rules.naming.name_copy(key, workspace, object);
     if rules.mutation.keeps_spec() {
         return Ok(address(name(source)?));
     }
-    let unmutated = address(rules.naming.evaluate(key, workspace_path, source)?);
+    let unmutated = address(rules.naming.evaluate(key, workspace, source)?);
     let mutated = rules.mutation.spec(source, Some(&draft(source, &unmutated)))?;
     Ok(address(name(&mutated)?))
 }

@@ -96,8 +96,12 @@ enum TemplateRoot {
 impl FieldCheck<'_> {
     fn naming(&mut self, naming: Option<&api::Naming>) {
         let Some(naming) = naming else { return };
-        let roots =
-            [("Object", TemplateRoot::Kcp), ("ClusterName", TemplateRoot::Any), ("ClusterPath", TemplateRoot::Path)];
+        let roots = [
+            ("Object", TemplateRoot::Kcp),
+            ("ClusterName", TemplateRoot::Any),
+            ("ClusterPath", TemplateRoot::Path),
+            ("ConsumerCluster", TemplateRoot::Any),
+        ];
         for (field, text) in [("name", &naming.name), ("namespace", &naming.namespace)] {
             // Copies are named after mutation, so fields that mutations add exist.
             let added = std::mem::take(&mut self.added);
@@ -247,7 +251,7 @@ mod tests {
             ),
             (
                 json!({"naming": {"name": "{{ .Objekt.metadata.name }}"}}),
-                "spec.naming.name: there is no .Objekt.metadata.name here; there are .Object, .ClusterName, .ClusterPath",
+                "spec.naming.name: there is no .Objekt.metadata.name here; there are .Object, .ClusterName, .ClusterPath, .ConsumerCluster",
             ),
             (
                 json!({"naming": {"name": "{{ .ClusterPath }}"}}),

@@ -9,6 +9,8 @@ use super::hints;
 use super::metadata::{SourceKey, sha1_hex};
 use crate::api;
 
+/// The logical cluster of whoever has ordered; of the order itself, unless a broker stands between.
+const CONSUMER: &str = "ConsumerCluster";
 const DEFAULT_NAMESPACE: &str = "{{ .ClusterName }}";
 const DEFAULT_NAME: &str = "{{ .Object.metadata.namespace | sha3short }}-{{ .Object.metadata.name | sha3short }}";
 /// The default fails on objects without a namespace; cluster-scoped kinds get this one instead.
@@ -53,6 +55,15 @@ pub enum NamingError {
         /// What came out.
         result: String,
     },
+}
+
+/// What names may be made of beside an order and its logical cluster.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Workspace<'a> {
+    /// Path of the workspace, if the rules ask for it.
+    pub path: Option<&'a str>,
+    /// Logical cluster of the consumer, if a broker stands between her and the workspace.
+    pub consumer: Option<&'a str>,
 }
 
 /// Compiled naming rules.
@@ -114,14 +125,19 @@ impl Naming {
         self.namespace.as_ref().and_then(Pattern::literal)
     }
 
+    /// Whether names depend on who is behind a broker.
+    pub fn asks_for_consumer(&self) -> bool {
+        self.namespace.iter().chain([&self.name]).any(Pattern::asks_for_consumer)
+    }
+
     /// Namespace (if any) and name of the copy of a source.
     pub fn name_copy(
         &self,
         source: &SourceKey,
-        workspace_path: Option<&str>,
+        workspace: Workspace<'_>,
         object: &Value,
     ) -> Result<(Option<String>, String), NamingError> {
-        let (namespace, name) = self.evaluate(source, workspace_path, object)?;
+        let (namespace, name) = self.evaluate(source, workspace, object)?;
         let invalid = |field, result: String| {
             let result = if self.discreet { "…".to_owned() } else { result };
             NamingError::Invalid { field, result }
@@ -145,10 +161,10 @@ impl Naming {
     pub fn evaluate(
         &self,
         source: &SourceKey,
-        workspace_path: Option<&str>,
+        workspace: Workspace<'_>,
         object: &Value,
     ) -> Result<(Option<String>, String), NamingError> {
-        let evaluate = |field, pattern: &Pattern| pattern.evaluate(field, source, workspace_path, object);
+        let evaluate = |field, pattern: &Pattern| pattern.evaluate(field, source, workspace, object);
         let namespace = self.namespace.as_ref().map(|pattern| evaluate("namespace", pattern)).transpose()?;
         Ok((namespace, evaluate("name", &self.name)?))
     }
@@ -164,6 +180,15 @@ impl Pattern {
         Ok(Self::Placeholders(text))
     }
 
+    fn asks_for_consumer(&self) -> bool {
+        match self {
+            Self::Template(template) => {
+                template.fields().iter().any(|field| field.first().is_some_and(|first| *first == CONSUMER))
+            }
+            Self::Placeholders(_) => false,
+        }
+    }
+
     /// The result, if it is the same for every object.
     fn literal(&self) -> Option<&str> {
         match self {
@@ -176,7 +201,7 @@ impl Pattern {
         &self,
         field: &'static str,
         source: &SourceKey,
-        workspace_path: Option<&str>,
+        workspace: Workspace<'_>,
         object: &Value,
     ) -> Result<String, NamingError> {
         match self {
@@ -184,7 +209,8 @@ impl Pattern {
                 let mut data = Map::new();
                 data.insert("Object".into(), object.clone());
                 data.insert("ClusterName".into(), (&*source.cluster).into());
-                data.insert("ClusterPath".into(), workspace_path.unwrap_or_default().into());
+                data.insert("ClusterPath".into(), workspace.path.unwrap_or_default().into());
+                data.insert(CONSUMER.into(), workspace.consumer.unwrap_or(&source.cluster).into());
                 let rendered = template.render(&data).map_err(|source| NamingError::Render { field, source })?;
                 Ok(rendered.trim().to_owned())
             }
@@ -244,7 +270,7 @@ mod tests {
     fn name(naming: &api::Naming, namespace: &str) -> Result<(Option<String>, String), NamingError> {
         let source = SourceKey { cluster: "testcluster".into(), namespace: namespace.into(), name: "objname".into() };
         let object = json!({"metadata": {"namespace": namespace, "name": "objname"}});
-        Naming::compile(naming, true, !namespace.is_empty())?.name_copy(&source, None, &object)
+        Naming::compile(naming, true, !namespace.is_empty())?.name_copy(&source, Workspace::default(), &object)
     }
 
     #[test]
@@ -289,7 +315,7 @@ mod tests {
             Naming::compile(&naming, !namespace.is_empty(), true).unwrap().reserving(&reserved)
         };
         let (name, namespace) = ("{{ .Object.metadata.name }}", "{{ .Object.metadata.namespace }}");
-        let refused = |naming: &Naming| match naming.name_copy(&source, None, &object) {
+        let refused = |naming: &Naming| match naming.name_copy(&source, Workspace::default(), &object) {
             Err(NamingError::Reserved { field, .. }) => Some(field),
             other => other.map(|_| None).unwrap(),
         };
@@ -346,11 +372,27 @@ mod tests {
     fn hashes_and_paths_are_those_of_the_reference_agent() {
         let source = SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "n".into() };
         let object = serde_json::json!({"metadata": {"namespace": "default", "name": "n"}});
+        let workspace = Workspace { path: Some("root:a"), consumer: None };
         let named = |name: &str| {
             let naming = api::Naming { name: name.into(), namespace: "ns".into() };
-            Naming::compile(&naming, true, true).unwrap().name_copy(&source, Some("root:a"), &object).unwrap().1
+            Naming::compile(&naming, true, true).unwrap().name_copy(&source, workspace, &object).unwrap().1
         };
         assert_eq!(named("$remoteNameHash"), "d1854cae891ec7b29161");
         assert_eq!(named(r#"{{ .ClusterPath | replace ":" "-" }}"#), "root-a");
+    }
+
+    #[test]
+    fn whoever_is_behind_a_broker_is_named_as_herself_and_all_others_by_their_workspace() {
+        let source = SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "n".into() };
+        let object = json!({"metadata": {"namespace": "default", "name": "n"}});
+        let compile = |name: &str| {
+            Naming::compile(&api::Naming { name: name.into(), namespace: "ns".into() }, true, true).unwrap()
+        };
+        let naming = compile("{{ .ConsumerCluster }}-{{ .Object.metadata.name }}");
+        assert!(naming.asks_for_consumer() && !compile("{{ .ClusterName }}").asks_for_consumer());
+        for (consumer, wanted) in [(Some("c9"), "c9-n"), (None, "c1-n")] {
+            let workspace = Workspace { path: None, consumer };
+            assert_eq!(naming.name_copy(&source, workspace, &object).unwrap().1, wanted);
+        }
     }
 }

@@ -200,6 +200,16 @@ impl Broker {
         &self.setup.compute.client
     }
 
+    /// The workspace of the platform's export.
+    pub(crate) fn platform(&self) -> &Workspace {
+        &self.setup.platform
+    }
+
+    /// The workspace above the staging workspaces.
+    pub(crate) fn staging_root(&self) -> &Workspace {
+        &self.setup.staging
+    }
+
     /// What went wrong so far.
     pub(crate) fn errors(&self) -> Vec<String> {
         lock(&self.errors).clone()

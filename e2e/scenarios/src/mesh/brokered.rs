@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use carrick_client::{DeleteOptions, ListOptions, Resource};
 use carrick_e2e_stage::agent::Agent;
 use carrick_e2e_stage::kinds;
-use carrick_e2e_stage::stage::{NAMESPACE, Stage, condition, shown};
+use carrick_e2e_stage::stage::{NAMESPACE, Stage, Workspace, condition, shown};
 use carrick_e2e_stage::world::World;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -141,17 +141,39 @@ impl Market {
     /// Starts both agents, and waits for what their exports claim: the broker accepts that once, as it is when the first order comes.
     pub(super) async fn agents(&self) -> anyhow::Result<[Agent; 2]> {
         let agents = [self.providers[0].start_agent()?, self.providers[1].start_agent()?];
-        for provider in &self.providers {
-            let claims = async || {
-                let export = provider.export().await?;
-                let claims = export["spec"]["permissionClaims"].as_array();
-                let is_there = claims.is_some_and(|all| all.iter().any(|claim| claim["resource"] == "secrets"));
-                ensure!(is_there, "{}", export["spec"]);
-                Ok(())
-            };
-            provider.eventually("the export claims Secrets", claims).await?;
+        for provider in 0..agents.len() {
+            self.claimed(provider).await?;
         }
         Ok(agents)
+    }
+
+    /// Waits for what the export of a provider claims.
+    pub(super) async fn claimed(&self, provider: usize) -> anyhow::Result<()> {
+        let provider = &self.providers[provider];
+        let claims = async || {
+            let export = provider.export().await?;
+            let claims = export["spec"]["permissionClaims"].as_array();
+            let is_there = claims.is_some_and(|all| all.iter().any(|claim| claim["resource"] == "secrets"));
+            ensure!(is_there, "{}", export["spec"]);
+            Ok(())
+        };
+        provider.eventually("the export claims Secrets", claims).await
+    }
+
+    /// Name of the PublishedResource of a provider.
+    pub(super) fn published_name(&self, provider: usize) -> String {
+        let provider = &self.providers[provider];
+        provider.published_name(&self.example.local(provider).kind)
+    }
+
+    /// The workspace of the platform's export.
+    pub(super) fn own(&self) -> &Workspace {
+        self.running.broker.platform()
+    }
+
+    /// The workspace above the staging workspaces.
+    pub(super) fn staging(&self) -> &Workspace {
+        self.running.broker.staging_root()
     }
 
     pub(super) async fn order(&self, name: &str, spec: Value) -> anyhow::Result<()> {
@@ -189,7 +211,7 @@ impl Market {
     }
 
     /// Copies at a provider.
-    async fn copies(&self, provider: usize) -> anyhow::Result<Vec<Value>> {
+    pub(super) async fn copies(&self, provider: usize) -> anyhow::Result<Vec<Value>> {
         let provider = &self.providers[provider];
         Ok(provider.service.list(&self.example.local(provider), None, &ListOptions::default()).await?)
     }

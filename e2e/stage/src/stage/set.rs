@@ -63,6 +63,11 @@ impl Stage {
         create_workspace(&*self.world, org, name, None).await
     }
 
+    /// Creates a workspace below another one; it is not bound to anything yet.
+    pub async fn below(&self, parent: &Workspace, name: &str) -> anyhow::Result<Workspace> {
+        create_workspace(&*self.world, &parent.path, name, None).await
+    }
+
     /// Installs a CRD on the service cluster and waits until its kind is served.
     pub async fn install_crd(&self, crd: &Value) -> anyhow::Result<()> {
         install_crd(&*self.world, &self.service, crd).await

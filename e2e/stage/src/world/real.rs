@@ -185,7 +185,7 @@ impl World for RealWorld {
             self.start_from(side, files)?;
             let server = if side == Side::Kcp { &self.kcp } else { &self.service };
             let client = server.client();
-            // Whoever lists what is stored waits for the etcd as well. Its processes say nothing more than that: they are not looked at.
+            // Whoever lists what is stored waits for the etcd as well. Its processes say nothing more than that: they are not asked.
             until_ready(&mut [], "the restored server", async || {
                 Ok(client.list(&kinds::namespaces(), None, &ListOptions::default()).await.map(drop)?)
             })

@@ -90,7 +90,9 @@ fn place(one: &Published, rules: &Naming, (cluster, namespace, name): Sample) ->
     }
     let object = json!({ "metadata": metadata, "spec": {}, "status": {} });
     let source = SourceKey { cluster: cluster.into(), namespace: namespace.into(), name: name.into() };
-    rules.evaluate(&source, Some(&format!("root:{cluster}")), &object).ok()
+    let path = format!("root:{cluster}");
+    let workspace = carrick_syncagent::rules::naming::Workspace { path: Some(&path), consumer: None };
+    rules.evaluate(&source, workspace, &object).ok()
 }
 
 fn shown((namespace, name): &(Option<String>, String)) -> String {

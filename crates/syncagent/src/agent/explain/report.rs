@@ -57,6 +57,9 @@ pub struct Explained {
     pub cluster: String,
     /// Path of the workspace, if it is known.
     pub workspace: Option<String>,
+    /// Logical cluster of the consumer, if a broker stands between her and that workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
     /// Namespace and name.
     pub object: String,
     /// What is wrong.
@@ -129,7 +132,11 @@ impl fmt::Display for Published {
 impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.workspace.as_deref().unwrap_or(&self.cluster);
-        write!(f, "  {} {}: ", one_line(place), one_line(&self.object))?;
+        write!(f, "  {}", one_line(place))?;
+        if let Some(consumer) = &self.consumer {
+            write!(f, " (consumer {})", one_line(consumer))?;
+        }
+        write!(f, " {}: ", one_line(&self.object))?;
         match (&self.error, &self.plan) {
             (Some(error), _) => writeln!(f, "error: {}", one_line(error)),
             (None, None) => writeln!(f, "nothing is known"),
@@ -163,6 +170,7 @@ mod tests {
         let object = |error: Option<&String>, plan| Explained {
             cluster: "c".to_owned(),
             workspace: Some(forged.clone()),
+            consumer: Some(forged.clone()),
             object: "default/a".to_owned(),
             error: error.cloned(),
             plan,

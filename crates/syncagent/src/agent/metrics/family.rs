@@ -20,6 +20,9 @@ families! {
     /// Objects of consumers.
     SOURCE_OBJECTS = "gauge" "sync_agent_source_objects" ["publishedresource"]
         "Objects in consumers' workspaces, by PublishedResource.";
+    /// Consumers.
+    CONSUMERS = "gauge" "sync_agent_consumers" ["publishedresource"]
+        "Consumers that have objects, by PublishedResource: workspaces, or whoever is behind a broker.";
     /// Objects whose last reconcile failed.
     FAILING_OBJECTS = "gauge" "sync_agent_failing_objects" ["publishedresource", "reason"]
         "Objects in consumers' workspaces that fail, wait or are refused now, by reason.";

@@ -2,6 +2,7 @@
 
 mod agent;
 mod drifted;
+mod given_up;
 mod paused;
 mod record;
 mod send;
@@ -70,6 +71,14 @@ impl Executor {
     pub async fn report_unplaced(&self, order: &Order<'_>, error: &ReconcileError) -> Result<(), ReconcileError> {
         match self {
             Self::Send => unplaced::report(order, error).await,
+            Self::Record(_) => Ok(()),
+        }
+    }
+
+    /// Lets a deleted order go although its copy cannot be reached.
+    pub async fn give_up(&self, order: &Order<'_>) -> Result<(), ReconcileError> {
+        match self {
+            Self::Send => given_up::send(order).await,
             Self::Record(_) => Ok(()),
         }
     }

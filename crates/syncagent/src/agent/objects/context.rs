@@ -13,6 +13,7 @@ use super::import::ImportsReport;
 use crate::agent::events::Recorder;
 use crate::agent::health::Health;
 use crate::agent::metrics::Metrics;
+use crate::agent::platform_mesh::consumer::StagingRoot;
 use crate::agent::rights::Granted;
 use crate::agent::timing::Timing;
 use crate::rules::access::Budget;
@@ -79,6 +80,8 @@ pub(crate) struct Context {
     pub timing: Timing,
     /// What one workspace may take.
     pub budget: Budget,
+    /// Where a broker has its staging workspaces, if orders come from one.
+    pub staging_root: Option<StagingRoot>,
     /// Tells consumers what happens to their objects.
     pub recorder: Recorder,
     /// How many objects are worked on at once, of all PublishedResources together.

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::feedback::failing::Station;
 use super::reader::ReadError;
+use crate::agent::platform_mesh::consumer::CONSUMER_CLUSTER;
 use crate::decide::report::{Unplaced, UnplacedReason};
 use crate::decide::{DecideError, ObjectAddress};
 use crate::rules::Rules;
@@ -49,6 +50,12 @@ pub(super) enum ReconcileError {
         /// What the server said.
         source: Error,
     },
+    /// Names depend on who is behind a broker, and that is not known yet.
+    #[error(
+        "spec.naming uses .ConsumerCluster, and the broker has not noted yet whose order this is (annotation {}); it is placed as soon as that is known",
+        CONSUMER_CLUSTER
+    )]
+    NoConsumer,
     /// An object nests too deep to be copied.
     #[error("{what}: {problem}")]
     TooDeep {
@@ -131,6 +138,7 @@ impl ReconcileError {
             Self::Notices(_) => "Status",
             Self::Decide(DecideError::Held(_)) => HELD,
             Self::Decide(_) => "Rules",
+            Self::NoConsumer => "NoConsumer",
             Self::TooDeep { .. } => "TooDeep",
             Self::Throttled { .. } => "TooManyRequests",
             Self::NoRoom { .. } => "NoRoom",
@@ -148,7 +156,7 @@ impl ReconcileError {
             _ => None,
         };
         let step = match (self, step) {
-            (Self::Read { .. } | Self::Path { .. }, _) => return Station::Order,
+            (Self::Read { .. } | Self::Path { .. } | Self::NoConsumer, _) => return Station::Order,
             (Self::Related(_) | Self::Problems(..), _) => return Station::Related,
             (Self::Notices(_), _) | (_, Some(StepError::StatusRefused(_))) => return Station::Status,
             (_, Some(step)) => step,
@@ -273,7 +281,7 @@ impl ReconcileError {
     /// Whether a server is at fault, so that it may work by itself later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Throttled { .. } => true,
+            Self::Throttled { .. } | Self::NoConsumer => true,
             Self::Step(error) => error.is_transient(),
             _ => self.server_error().is_some_and(Error::is_transient),
         }
@@ -289,6 +297,7 @@ impl ReconcileError {
             | Self::Problems(..)
             | Self::Notices(_)
             | Self::Decide(_)
+            | Self::NoConsumer
             | Self::TooDeep { .. }
             | Self::NoRoom { .. }
             | Self::Step(_)

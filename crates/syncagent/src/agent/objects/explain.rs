@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::act::{Executor, PlanRecorder, Recorded};
 use super::context::Context;
+use super::feedback::progress::Orders;
 use super::manager::Manager;
 use super::related::Patience;
 use super::states::States;
@@ -28,6 +29,8 @@ pub(crate) struct Plans {
     pub(crate) by_object: BTreeMap<(String, SourceKey), Result<Explanation, String>>,
     /// Workspaces of consumers: their paths, as far as these are known, by logical cluster.
     pub(crate) workspaces: BTreeMap<String, Option<String>>,
+    /// Consumers behind a broker, by logical cluster of the staging workspace.
+    pub(crate) consumers: BTreeMap<String, String>,
     /// Why some objects may be missing.
     pub(crate) problem: Option<String>,
 }
@@ -58,6 +61,7 @@ pub(super) async fn see_all(
 ) -> (Plans, Option<Manager>) {
     let deadline = Instant::now() + patience;
     let context = Arc::new(context);
+    let all = Arc::clone(&context.orders);
     let mut plans = Plans::default();
 
     let states = Arc::new(States::new(context.local.clone(), &context.namespace, &context.agent_name));
@@ -86,7 +90,10 @@ pub(super) async fn see_all(
             plans.add(one);
         }
     }
+    let orders: Vec<Orders> = all.all().into_values().collect();
     for cluster in manager.fleets().consumers.clusters() {
+        let consumer = orders.iter().find_map(|orders| orders.consumer(cluster.name().as_str()));
+        plans.consumers.extend(consumer.map(|consumer| (cluster.name().to_string(), consumer)));
         plans.workspaces.insert(cluster.name().to_string(), cluster.path().map(|path| path.to_string()));
     }
     (plans, Some(manager))

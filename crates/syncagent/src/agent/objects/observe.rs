@@ -18,15 +18,19 @@ use super::reader::{RelatedRead, RelatedReader};
 use super::related::users::Leaving;
 use super::related::{held, kinds};
 use crate::agent::connect::resource;
+use crate::agent::platform_mesh::consumer::{CONSUMER_CLUSTER, Consumer};
 use crate::decide::state::PrimaryState;
 use crate::decide::{Claim, Copies, ObjectAddress, Plan, PrimaryView, address_of_new_copy, claim};
 use crate::rules::metadata::annotation;
+use crate::rules::naming::Workspace;
 use crate::rules::{Rules, Selection};
 
 /// Everything that was observed of one order.
 pub(super) struct Observed {
     /// Path of the workspace, if the rules ask for it.
     pub path: Option<String>,
+    /// Logical cluster of the consumer, if a broker stands between her and the workspace.
+    consumer: Option<String>,
     /// The namespace in kcp, if the rules filter by it.
     namespace: Option<Value>,
     /// Other sources of the same name whose copies are of the same kind.
@@ -60,6 +64,7 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
     // The end of an order needs neither; what can no longer be read must not hold it up.
     let namespace = unless(deleting, namespace(order).await)?;
     let path = unless(deleting, workspace_path(order).await)?;
+    let consumer = order.shared.consumer(order.cluster, || annotation(source, CONSUMER_CLUSTER).map(str::to_owned));
     let rivals = rivals(order).await?;
     let mut found = own_copies(order, &rivals)?;
     if deleting && !found.is_empty() && shared.no_kind.load(Ordering::Relaxed) {
@@ -69,7 +74,12 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
             found.clear();
         }
     }
-    let clones = set_clones_aside(order, path.as_deref(), &mut found);
+    if consumer == Consumer::Unknown && !deleting && found.is_empty() && rules.naming.asks_for_consumer() {
+        return Err(ReconcileError::NoConsumer);
+    }
+    let consumer = consumer.behind();
+    let workspace = Workspace { path: path.as_deref(), consumer: consumer.as_deref() };
+    let clones = set_clones_aside(order, workspace, &mut found);
     // The end of an order needs no more than metadata.
     if !deleting && rules.selects(source, namespace.as_ref()) != Selection::Out {
         check_whole(order, &found)?;
@@ -77,6 +87,7 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
     let copies: Vec<Value> = found.iter().map(|copy| copy.value()).collect();
     let mut observed = Observed {
         path,
+        consumer,
         namespace,
         rivals,
         names: copies.iter().map(full_name).collect(),
@@ -125,11 +136,16 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
 }
 
 impl Observed {
+    /// What the rules ask for of the workspace.
+    pub fn workspace(&self) -> Workspace<'_> {
+        Workspace { path: self.path.as_deref(), consumer: self.consumer.as_deref() }
+    }
+
     /// The same for those who decide.
     pub fn seen<'a>(&'a self, order: &'a Order<'_>) -> PrimaryView<'a> {
         PrimaryView {
             key: order.key,
-            workspace_path: self.path.as_deref(),
+            workspace: self.workspace(),
             source: Some(&order.source),
             namespace: self.namespace.as_ref(),
             copies: match self.copies.as_slice() {
@@ -291,7 +307,7 @@ fn own_copies(order: &Order<'_>, rivals: &[(Arc<Rules>, Value)]) -> Result<Vec<A
 
 /// Leaves out objects that carry the link of a copy and are not the copy: of several, that is where the rules place it. Once it is deleted, whatever is
 /// left is not the copy either. Returns their names.
-fn set_clones_aside(order: &Order<'_>, path: Option<&str>, found: &mut Vec<Arc<Object>>) -> Vec<String> {
+fn set_clones_aside(order: &Order<'_>, workspace: Workspace<'_>, found: &mut Vec<Arc<Object>>) -> Vec<String> {
     let Order { shared, rules, key, source, .. } = order;
     let uid = source["metadata"]["uid"].as_str().unwrap_or_default();
     let deleted = shared.left.deleted_at(key, uid);
@@ -299,7 +315,7 @@ fn set_clones_aside(order: &Order<'_>, path: Option<&str>, found: &mut Vec<Arc<O
     let at = match (deleted, found.len()) {
         (None, 0 | 1) => return Vec::new(),
         (Some(at), _) => Some(at),
-        (None, _) => address_of_new_copy(rules, key, path, source).ok(),
+        (None, _) => address_of_new_copy(rules, key, workspace, source).ok(),
     };
     let is_at = |copy: &Object, at: &ObjectAddress| {
         *copy.name == *at.name && *copy.namespace == *at.namespace.as_deref().unwrap_or_default()

@@ -80,6 +80,9 @@ async fn reconcile_now(
     let result = process(executor, &order).await;
     result.as_ref().err().into_iter().for_each(|error| shared.throttled.note(key, error));
     let result = contested(shared, key, result);
+    if result.as_ref().is_err_and(ReconcileError::is_transient) && shared.gives_up(&order.source, cluster) {
+        return executor.give_up(&order).await.map(|()| Next::OnChange);
+    }
     executor.report(&order, result.as_ref().err());
     let Err(error) = result else {
         shared.told.over(key);

@@ -6,10 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use carrick_client::discovery::find_kind;
 use carrick_client::{Client, Error, Object, Resource};
-use carrick_multicluster::{ClusterName, FleetStore};
+use carrick_multicluster::{Cluster, ClusterName, FleetStore};
 use carrick_sync::executor::{Allowance, Brake, Namespaces};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
 
 use super::context::Context;
 use super::deletion::leftovers::LeftCopies;
@@ -30,10 +32,11 @@ use super::related::users::{Primary, SecretUses};
 use super::related::withheld::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
 use super::states::States;
+use crate::agent::platform_mesh::consumer::Consumer;
 use crate::decide::state::PrimaryState;
 use crate::decide::{ObjectAddress, OtherUser, Record, has_finalizer};
 use crate::rules::Rules;
-use crate::rules::metadata::{KCP_SIDE, SourceKey};
+use crate::rules::metadata::{KCP_SIDE, SourceKey, is_deleting};
 
 /// The caches of one PublishedResource.
 pub(super) struct Stores {
@@ -79,6 +82,8 @@ pub(super) struct Shared {
     pub let_go: LetGo,
     /// Whether the service cluster answers the watch of copies that it has no such kind.
     pub no_kind: AtomicBool,
+    /// Since when the service cluster cannot be reached, if it cannot.
+    pub lost_since: Mutex<Option<Instant>>,
     /// Orders with which somebody else was faster.
     pub races: Races,
     /// Orders for which a server asked to wait.
@@ -137,6 +142,7 @@ impl Shared {
             left: LeftCopies::default(),
             brake: Brake::allowing(allowed),
             let_go: LetGo::default(),
+            lost_since: Mutex::default(),
             no_kind: AtomicBool::default(),
             races: Races::default(),
             throttled: Throttled::default(),
@@ -220,6 +226,22 @@ impl Shared {
     pub fn shown(&self, key: &SourceKey) -> String {
         let path = self.fleets.consumers.cluster(&key.cluster).ok().and_then(|cluster| cluster.path());
         path.map_or_else(|| key.to_string(), |path| format!("{key} ({path})"))
+    }
+
+    /// Whose an order of that workspace is, by the broker's annotation on it.
+    pub fn consumer(&self, cluster: &Cluster, annotation: impl FnOnce() -> Option<String>) -> Consumer {
+        let Some(root) = &self.context.staging_root else { return Consumer::Owner };
+        root.consumer(cluster.path().as_deref(), annotation().as_deref())
+    }
+
+    /// Whether an order that its owner has deleted is let go although its copy cannot be reached: a broker waits for that, and the provider has
+    /// said for how long.
+    pub fn gives_up(&self, source: &Value, cluster: &Cluster) -> bool {
+        let lost = *self.lost_since.lock();
+        let (Some(root), Some(since), Some(path)) = (&self.context.staging_root, lost, cluster.path()) else {
+            return false;
+        };
+        is_deleting(source) && root.releases(&path, since.elapsed())
     }
 
     /// Notes that a source does not exist although it has a copy; or that this is no longer so. Such a copy is never deleted: its source

@@ -141,6 +141,7 @@ impl Syncer {
             copies: placed.clone(),
             namespaces: shared.consumer_namespaces.clone(),
             consumers: fleets.consumers.clone(),
+            staging_root: context.staging_root.clone(),
             rules: shared.rules_changes(),
             failing: shared.failing.clone(),
             warned: shared.warned.clone(),
@@ -148,13 +149,14 @@ impl Syncer {
             paused: shared.paused.clone(),
             drifted: shared.drifted.clone(),
         };
-        context.orders.add(&name, orders);
+        context.orders.add(&name, orders.clone());
         let (failing, paused, drifted) = (shared.failing.clone(), shared.paused.clone(), shared.drifted.clone());
         let shown = context.metrics.show(move |page| {
             for (reason, count) in failing.counts() {
                 page.sample(&family::FAILING_OBJECTS, &[&name, &reason], count);
             }
             page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());
+            page.sample(&family::CONSUMERS, &[&name], orders.consumers());
             page.sample(&family::PAUSED_OBJECTS, &[&name], paused.len());
             page.sample(&family::DRIFTED_OBJECTS, &[&name], drifted.len());
             page.sample(&family::SYNCED_OBJECTS, &[&name], copies::count(&placed, &rules_resource));
@@ -315,6 +317,11 @@ async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &
             let is_missing =
                 |watch: &WatchHealth| matches!(&watch.state, WatchState::Failing { error, .. } if is_unserved(error));
             shared.no_kind.store(health.values().any(is_missing), Ordering::Relaxed);
+            let lost = |watch: &WatchHealth| match &watch.state {
+                WatchState::Failing { since, error } if error.is_transient() => Some(*since),
+                _ => None,
+            };
+            *shared.lost_since.lock() = health.values().filter_map(lost).min();
         }
         let health = if served { health } else { BTreeMap::default() };
         parts.retain(|endpoint, _| health.contains_key(endpoint));

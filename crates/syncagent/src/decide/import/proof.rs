@@ -11,6 +11,7 @@ use crate::decide::state::PrimaryState;
 use crate::decide::{Copies, NOBODY, PrimaryView, Step, decide};
 use crate::rules::import::OnDelete;
 use crate::rules::metadata::{SERVICE_SIDE, SourceKey};
+use crate::rules::naming::Workspace;
 use crate::rules::{Rules, Selection};
 
 /// Why it is not known what the agent would do.
@@ -66,7 +67,7 @@ pub fn prove(
     let state = PrimaryState::default();
     let seen = PrimaryView {
         key,
-        workspace_path,
+        workspace: Workspace { path: workspace_path, consumer: None },
         source: Some(&order),
         namespace,
         copies: Copies::One(&linked),
@@ -94,8 +95,7 @@ pub fn prove(
         // The comparison must never be kinder than the agent.
         all.push(FieldChange { path: "metadata".to_owned(), from: None, to: None });
     }
-    if is_controlled(object) {
-        let owner = object["metadata"]["ownerReferences"][0].clone();
+    if let Some(owner) = controller_of(object) {
         let from = Some(json!([owner["kind"], owner["name"]]).to_string());
         all.push(FieldChange { path: "metadata.ownerReferences".to_owned(), from, to: None });
     }
@@ -115,10 +115,9 @@ fn writes(step: &Step, linked: &Value) -> bool {
     }
 }
 
-/// Whether something else makes the object, and would undo what its order says.
-fn is_controlled(object: &Value) -> bool {
-    let owners = object["metadata"]["ownerReferences"].as_array();
-    owners.into_iter().flatten().any(|owner| owner["controller"] == true)
+/// What else makes the object, and would undo what its order says.
+fn controller_of(object: &Value) -> Option<&Value> {
+    object["metadata"]["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)
 }
 
 /// Whether a field, or one that it is a part of, was accepted by name.
@@ -216,6 +215,12 @@ mod tests {
         assert_eq!(proven(&rules(json!({})), |_| (), &object, &["metadata.ownerReferences"]).1, "");
         object["metadata"]["ownerReferences"][0]["controller"] = false.into();
         assert_eq!(proven(&rules(json!({})), |_| (), &object, &[]).1, "");
+        // Of several owners the one that makes it is named.
+        let controller = json!({"kind": "Team", "name": "t", "controller": true});
+        object["metadata"]["ownerReferences"] = json!([object["metadata"]["ownerReferences"][0], controller]);
+        let order = order(&rules(json!({})), &object, &key(), &[]).unwrap();
+        let proof = prove(&rules(json!({})), &key(), None, (&order, None), &object, &[]).unwrap();
+        assert_eq!(proof.refused[0].from.as_deref(), Some(r#"["Team","t"]"#));
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Model {
         let related = RelatedView { seen, unknown, objects, unread, ..RelatedView::default() };
         let seen = PrimaryView {
             key: &key(),
-            workspace_path: None,
+            workspace: crate::rules::naming::Workspace::default(),
             source: self.source.as_ref(),
             namespace: None,
             copies: self.copy.as_ref().map_or(Copies::None, Copies::One),
@@ -596,7 +596,7 @@ fn several_copies_do_not_keep_an_object_from_being_released() {
     let names = ["a/x".to_owned(), "b/y".to_owned()];
     let seen = PrimaryView {
         key: &key(),
-        workspace_path: None,
+        workspace: crate::rules::naming::Workspace::default(),
         source: Some(&source),
         namespace: None,
         copies: Copies::Many(&names),
@@ -738,7 +738,7 @@ fn several_copies_are_an_error_that_names_them() {
     let names = ["a/x".to_owned(), "b/y".to_owned()];
     let seen = PrimaryView {
         key: &key(),
-        workspace_path: None,
+        workspace: crate::rules::naming::Workspace::default(),
         source: Some(&source),
         namespace: None,
         copies: Copies::Many(&names),

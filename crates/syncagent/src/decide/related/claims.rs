@@ -9,6 +9,7 @@ use super::{DroppedSeen, KnownRelated, RelatedContext};
 use crate::api::{ADOPTION, REMOTE_RESOURCE};
 use crate::decide::{ObjectAddress, Record, address_of_new_copy};
 use crate::rules::metadata::{KCP_SIDE, SourceKey, WORDS, annotation, source_of};
+use crate::rules::naming::Workspace;
 use crate::rules::{Adoption, Duty, Rules, Selection};
 
 /// Whether an object is the copy of an order, whoever made it.
@@ -30,7 +31,8 @@ pub fn is_placed(theirs: &Rules, cluster: &str, path: Option<&str>, record: &Rec
     let namespace = record.origin.namespace.as_deref().unwrap_or_default();
     let key =
         SourceKey { cluster: cluster.into(), namespace: namespace.into(), name: record.origin.name.as_str().into() };
-    address_of_new_copy(theirs, &key, path, origin).is_ok_and(|place| place.is_same_object(at))
+    address_of_new_copy(theirs, &key, Workspace { path, consumer: None }, origin)
+        .is_ok_and(|place| place.is_same_object(at))
 }
 
 /// Why an entry that leads back to where another one comes from is not carried out.

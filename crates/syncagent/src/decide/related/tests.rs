@@ -235,7 +235,7 @@ impl World {
         let state = self.states.get(primary).cloned().unwrap_or_default();
         let mut seen = PrimaryView {
             key: &Self::key(primary),
-            workspace_path: None,
+            workspace: crate::rules::naming::Workspace::default(),
             source,
             namespace: None,
             copies: self.copy(primary).map_or(Copies::None, Copies::One),
@@ -1235,7 +1235,7 @@ fn very_many_are_announced_by_one_write_and_beyond_a_limit_they_are_refused_by_n
     let plan = |state: &PrimaryState, related: &RelatedView| {
         let seen = PrimaryView {
             key: &World::key("a"),
-            workspace_path: None,
+            workspace: crate::rules::naming::Workspace::default(),
             source: Some(source),
             namespace: None,
             copies: world.copy("a").map_or(Copies::None, Copies::One),

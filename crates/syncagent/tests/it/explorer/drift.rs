@@ -175,7 +175,7 @@ impl DriftWorld {
             now: &now,
             managed: Some(&nobody),
             key: &key,
-            workspace_path: None,
+            workspace: carrick_syncagent::rules::naming::Workspace::default(),
             source: Some(source),
             namespace: None,
             copies: copy.as_ref().map_or(Copies::None, Copies::One),

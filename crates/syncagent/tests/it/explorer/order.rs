@@ -191,7 +191,7 @@ impl OrderWorld {
             now: "2026-01-01T00:00:00Z",
             managed: None,
             key: &key,
-            workspace_path: None,
+            workspace: carrick_syncagent::rules::naming::Workspace::default(),
             source: Some(source),
             namespace: None,
             copies: get(Place::Copy).filter(|copy| is_found(copy)).map_or(Copies::None, Copies::One),

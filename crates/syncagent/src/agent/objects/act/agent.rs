@@ -24,6 +24,7 @@ use crate::rules::metadata::{
     KCP_SIDE, SERVICE_SIDE, SourceKey, WORDS, annotation, is_deleting, label, link_to, link_to_object, sha1_hex,
     source_of, write_link,
 };
+use crate::rules::naming::Workspace;
 use crate::rules::{ApiKind, Rules};
 
 /// What to do about an object in the place of a copy.
@@ -50,8 +51,8 @@ pub(super) struct OrderAgent<'a> {
     pub brake: &'a Brake,
     /// Names of agents that are no more.
     pub former: &'a BTreeSet<String>,
-    /// Path of the workspace, if the rules ask for it.
-    pub workspace_path: Option<&'a str>,
+    /// What the rules ask for of its workspace.
+    pub workspace: Workspace<'a>,
 }
 
 impl Agent for OrderAgent<'_> {
@@ -98,7 +99,7 @@ impl Agent for OrderAgent<'_> {
             return Ok(());
         }
         let deleted = self.left.deleted_at(self.key, self.uid().unwrap_or_default());
-        let named = || address_of_new_copy(self.rules, self.key, self.workspace_path, self.source).ok();
+        let named = || address_of_new_copy(self.rules, self.key, self.workspace, self.source).ok();
         let is_known = deleted.is_some();
         let expected = deleted.or_else(named);
         // The copy keeps its place, whatever the rules make of its name by now.

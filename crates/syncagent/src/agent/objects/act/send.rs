@@ -77,7 +77,7 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
         left: &shared.left,
         brake: &shared.brake,
         former: &former,
-        workspace_path: observed.path.as_deref(),
+        workspace: observed.workspace(),
     };
     let mut executor = Executor {
         consumer: &kcp,

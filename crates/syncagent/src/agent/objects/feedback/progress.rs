@@ -18,6 +18,7 @@ use crate::agent::objects::feedback::drifted::DriftedOrders;
 use crate::agent::objects::feedback::failing::{Failing, Failure, Station, Warned};
 use crate::agent::objects::feedback::paused::PausedOrders;
 use crate::agent::objects::source::source_key;
+use crate::agent::platform_mesh::consumer::{CONSUMER_CLUSTER, Consumer, StagingRoot};
 use crate::api::{FINALIZER, RELATED_PREFIX};
 use crate::decide::compare::{Comparison, changed, compare};
 use crate::rules::metadata::SourceKey;
@@ -57,6 +58,8 @@ pub(crate) struct Orders {
     pub(in crate::agent::objects) namespaces: Option<FleetStore<Object>>,
     /// The consumers' workspaces.
     pub(in crate::agent::objects) consumers: Fleet,
+    /// Where a broker has its staging workspaces, if orders come from one.
+    pub(in crate::agent::objects) staging_root: Option<StagingRoot>,
     /// The rules of this moment.
     pub(in crate::agent::objects) rules: watch::Receiver<Arc<Rules>>,
     /// Orders whose last reconcile failed.
@@ -99,6 +102,9 @@ pub(crate) struct OrderProgress {
     pub cluster: String,
     /// Path of that workspace, if it is known.
     pub workspace: Option<String>,
+    /// Logical cluster of the consumer, if a broker stands between her and that workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
     /// Namespace and name in the workspace.
     pub object: String,
     /// The consumer's object.
@@ -146,6 +152,27 @@ impl Orders {
         self.consumers.cluster(cluster).ok()?.path().map(|path| path.to_string())
     }
 
+    /// Logical cluster of the consumer whose orders are in a workspace, if a broker stands between her and that. It is the same for all of them.
+    pub fn consumer(&self, cluster: &str) -> Option<String> {
+        let (root, path) = (self.staging_root.as_ref()?, self.path(cluster));
+        if root.consumer(path.as_deref(), None) == Consumer::Owner {
+            return None;
+        }
+        let of = |order: &Arc<Object>| order.annotation(CONSUMER_CLUSTER);
+        self.sources
+            .list(cluster)
+            .iter()
+            .find_map(|order| root.consumer(path.as_deref(), of(order).as_deref()).behind())
+    }
+
+    /// How many consumers have orders: whoever orders through a broker counts as herself.
+    pub fn consumers(&self) -> usize {
+        let each = self.sources.clusters().into_iter();
+        each.map(|cluster| self.consumer(&cluster).unwrap_or_else(|| cluster.to_string()))
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+
     /// How many orders are wanted, and the first `most` of them.
     pub fn find(&self, wanted: &Wanted, most: usize) -> (usize, Vec<(SourceKey, OrderProgress)>) {
         let stopped = wanted.stopped || !wanted.reason.is_empty();
@@ -175,10 +202,13 @@ impl Orders {
         text.is_empty() || self.names(key).iter().any(|name| name.contains(text))
     }
 
-    /// An order with the logical cluster of its workspace, and with the path of that, if it is known.
+    /// An order with the logical cluster of its workspace, with that of the consumer behind a broker, and with the path of the workspace, if it
+    /// is known.
     fn names(&self, key: &SourceKey) -> Vec<String> {
         let below = |workspace: &str| format!("{workspace}/{}/{}", key.namespace, key.name);
-        [Some(below(&key.cluster)), self.path(&key.cluster).map(|path| below(&path))].into_iter().flatten().collect()
+        let behind = self.consumer(&key.cluster).map(|consumer| below(&consumer));
+        let path = self.path(&key.cluster).map(|path| below(&path));
+        [Some(below(&key.cluster)), behind, path].into_iter().flatten().collect()
     }
 
     /// How an order and its copy differ; nothing if one of them does not exist.
@@ -249,6 +279,7 @@ impl Orders {
         OrderProgress {
             cluster: key.cluster.to_string(),
             workspace: self.path(&key.cluster),
+            consumer: self.consumer(&key.cluster),
             object: full_name(Some(&key.namespace), &key.name),
             source: summary(source, &value),
             held: metadata["finalizers"].as_array().is_some_and(|all| all.iter().any(|one| one == FINALIZER)),

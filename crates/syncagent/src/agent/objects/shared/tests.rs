@@ -34,6 +34,7 @@ fn context(client: &Client) -> Context {
         released: watch::Sender::default(),
         former: watch::Sender::default(),
         granted: watch::Sender::default().subscribe(),
+        staging_root: None,
     }
 }
 

@@ -173,7 +173,7 @@ fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
     let view = RelatedView { unknown: HashSet::from([0]), ..RelatedView::default() };
     let seen = PrimaryView {
         key: &World::key("a"),
-        workspace_path: None,
+        workspace: crate::rules::naming::Workspace::default(),
         source: Some(source),
         namespace: None,
         copies: Copies::One(copy),

@@ -1,39 +1,24 @@
-//! What Platform Mesh's portal shows: derived from printer columns, required fields and conditions. Pure.
+//! What Platform Mesh's portal shows of a kind: derived from printer columns, required fields and conditions. Pure.
 
 use serde_json::{Value, json};
 
-use super::offer::Offer;
+use super::{CONTENT_FOR, UI, api_version};
+use crate::init::offer::Offer;
 
 /// Fields deeper than this have no place in a form; users write them in YAML.
 const DEPTH: usize = 3;
-
-/// ProviderMetadata: the card in the marketplace.
-pub fn provider_metadata(offer: &Offer) -> Value {
-    json!({
-        "apiVersion": "ui.platform-mesh.io/v1alpha1",
-        "kind": "ProviderMetadata",
-        "metadata": { "name": offer.export, "labels": { "ui.platform-mesh.io/content-for": offer.export } },
-        "spec": {
-            "displayName": offer.kind,
-            "description": offer.description(),
-            "tags": [offer.singular],
-            "contacts": [{ "displayName": "Your team", "email": "team@example.com", "role": ["Owner"] }],
-            "documentation": [{ "displayName": "Documentation", "url": "https://example.com/docs" }],
-        },
-    })
-}
 
 /// ContentConfiguration: list, form and details in the portal.
 pub fn content_configuration(offer: &Offer) -> Result<Value, serde_json::Error> {
     let content = json!({ "name": offer.plural, "luigiConfigFragment": { "data": { "nodes": nodes(offer) } } });
     Ok(json!({
-        "apiVersion": "ui.platform-mesh.io/v1alpha1",
+        "apiVersion": api_version(UI),
         "kind": "ContentConfiguration",
         "metadata": {
             "name": offer.plural,
             "labels": {
                 "ui.platform-mesh.io/entity": "core_platform-mesh_io_account",
-                "ui.platform-mesh.io/content-for": offer.export,
+                CONTENT_FOR: offer.export,
             },
         },
         "spec": { "inlineConfiguration": { "contentType": "json", "content": serde_json::to_string_pretty(&content)? } },
@@ -182,9 +167,9 @@ fn label(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::offer::Choices;
-    use super::super::offer::tests::bucket;
     use super::*;
+    use crate::init::offer::Choices;
+    use crate::init::offer::tests::bucket;
 
     fn offer() -> Offer {
         Offer::new(&bucket(), Choices::default()).unwrap()
@@ -218,11 +203,10 @@ mod tests {
     #[test]
     fn the_content_is_json_and_belongs_to_the_export() {
         let content = content_configuration(&offer()).unwrap();
-        assert_eq!(content["metadata"]["labels"]["ui.platform-mesh.io/content-for"], "example.com");
+        assert_eq!(content["metadata"]["labels"][CONTENT_FOR], "example.com");
         let text = content["spec"]["inlineConfiguration"]["content"].as_str().unwrap();
         let parsed: Value = serde_json::from_str(text).unwrap();
         assert_eq!(parsed["luigiConfigFragment"]["data"]["nodes"][0]["pathSegment"], "buckets");
-        assert_eq!(provider_metadata(&offer())["metadata"]["name"], "example.com");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::withdraw;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["crd", "from_cluster", "published_resource"])))]
+#[allow(clippy::struct_excessive_bools, reason = "one per flag")]
 pub struct UpArgs {
     /// Kubeconfig of kcp, with the right to create the workspace, or to administer it if it exists
     #[arg(long, value_name = "FILE", required_unless_present = "managed_by")]

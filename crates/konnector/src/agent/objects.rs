@@ -18,6 +18,7 @@ mod follow;
 mod hub;
 mod key;
 mod layout;
+pub(in crate::agent) mod ledger;
 mod namespaces;
 pub(in crate::agent) mod observer;
 pub(in crate::agent) mod outcome;
@@ -28,6 +29,8 @@ pub(in crate::agent) mod store;
 mod sync;
 mod tenant_namespaces;
 mod wanted;
+pub(in crate::agent) mod watched;
+pub(in crate::agent) mod work;
 
 use std::sync::Arc;
 
@@ -72,7 +75,7 @@ impl ContractSync {
         // Whoever drops this future ends all tasks with it.
         let mut tasks = JoinSet::new();
         for _ in 0..WORKERS {
-            tasks.spawn(sync::work(Arc::clone(&hub)));
+            tasks.spawn(work::work(Arc::clone(&hub)));
         }
         tasks.spawn(report::report(Arc::clone(&hub), told));
         loop {

@@ -157,7 +157,7 @@ impl ClaimedView<'_> {
             shows_status: false,
             tenant: self.cluster,
         };
-        link.kept(source, copy, StatusFlow::None, self.noted)
+        link.link().kept(source, copy, StatusFlow::None, self.noted)
     }
 }
 

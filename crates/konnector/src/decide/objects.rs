@@ -13,6 +13,7 @@
 mod copy_link;
 mod drift;
 mod existing;
+mod link;
 mod plan;
 mod replacement;
 mod view;
@@ -28,12 +29,12 @@ use serde_json::{Value, json};
 pub(super) use copy_link::CopyLink;
 pub use drift::{content_sum, is_altered};
 pub use existing::is_mirror;
+pub(super) use link::Link;
 pub use plan::{Confirm, Noted, ObjectPlan};
 pub use replacement::replacement;
 pub use view::{ApiKinds, ObjectProblem, ObjectView, SyncMode, address};
+pub(super) use words::HOLDER;
 pub use words::{APPLIED_STATE, CONSUMER, PROVIDER, WORDS};
-
-use words::HOLDER;
 
 /// Decides about an object.
 pub fn decide(view: &ObjectView<'_>) -> Result<ObjectPlan, ObjectProblem> {
@@ -84,10 +85,7 @@ fn released(view: &ObjectView<'_>, source: &Value) -> ObjectPlan {
 }
 
 fn removed(view: &ObjectView<'_>, source: &Value, ours: Option<&Value>) -> ObjectPlan {
-    let link = link(view);
-    let mut steps = Vec::new();
-    link.pair(source, ours, StatusFlow::None, &mut None).remove(&mut steps);
-    ObjectPlan { steps: link.finished(steps), ..ObjectPlan::default() }
+    link(view).removed(source, ours)
 }
 
 fn kept(view: &ObjectView<'_>, source: &Value, ours: Option<&Value>) -> ObjectPlan {
@@ -104,7 +102,7 @@ fn kept(view: &ObjectView<'_>, source: &Value, ours: Option<&Value>) -> ObjectPl
 }
 
 /// The way from a source to its copy.
-fn link<'a>(view: &'a ObjectView<'a>) -> CopyLink<'a> {
+fn link<'a>(view: &'a ObjectView<'a>) -> Link<'a, impl Fn(&Value) -> Value> {
     CopyLink {
         contract: view.contract,
         owner: view.owner,
@@ -115,6 +113,7 @@ fn link<'a>(view: &'a ObjectView<'a>) -> CopyLink<'a> {
         shows_status: false,
         tenant: view.cluster,
     }
+    .link()
 }
 
 /// The step that lets people find the copy of a consumer's object, unless that is noted already.

@@ -3,9 +3,10 @@
 use carrick_bind_api::kinds;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
+use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::{Value, json};
 
-use super::world::{Provider, as_consumer, namespaces, of, secrets, thing, things};
+use super::world::{BACKEND, Provider, as_consumer, namespaces, of, secrets, thing, things};
 
 /// A consumer's part of the provider.
 struct Party {
@@ -155,4 +156,32 @@ async fn consumers_of_namespaced_objects_are_kept_apart() {
             try_everything(scope.clone(), isolation, true).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_policy_cannot_be_written_the_export_says_so_and_nobody_writes_before_it_can() {
+    let provider = Provider::start(InformerScope::Cluster, Isolation::Prefixed).await;
+    let faults = provider.cluster.plane.faults().clone();
+    let policies = Match::writes().user(BACKEND).path("/validatingadmissionpolicies");
+    let refusal = faults.add(Rule::new(policies, Effect::refuse(403)));
+    provider.offer("things", "Thing", "Cluster").await;
+    let (contract, kubeconfig) = provider.contract("a").await;
+    provider.export(&contract, "things", json!([])).await;
+    let (kind, client) = (things("things", "Thing", false), as_consumer(&kubeconfig));
+    let mut own = thing("Thing", None, &format!("{contract}-a"));
+    own["metadata"]["annotations"] = json!({"kube-bind.io/cluster-namespace": contract});
+    let until = async |status: &str, reason: Option<&str>| {
+        let is = |it: &Value| {
+            let mut all = it["status"]["conditions"].as_array().into_iter().flatten();
+            let found = all.find(|it| it["type"] == "ProviderInSync");
+            found.is_some_and(|it| it["status"] == status && reason.is_none_or(|reason| it["reason"] == reason))
+        };
+        provider.cluster.until(&of(kinds::API_SERVICE_EXPORT), Some(&contract), "things", is).await
+    };
+    let export = until("False", Some("PolicyMissing")).await;
+    assert!(export["status"].to_string().contains("nobody may write"), "{export}");
+    refused("without the policy", &client.create(&kind, None, &own).await);
+    faults.remove(refusal);
+    until("True", None).await;
+    may(&client, &kind, &own).await;
 }

@@ -89,7 +89,7 @@ impl Writing<'_> {
         {
             noted.altered = is_altered(&sent, stored).then(|| content_sum(stored));
         }
-        self.hub.note(self.key, noted);
+        self.hub.ledger.note(self.key, noted);
         let [consumer, provider] = self.watches;
         for (at, object) in &written {
             let watched = if at.side.role == Role::Consumer { consumer } else { provider };

@@ -19,20 +19,20 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{follow, sync};
+use super::follow;
 use crate::agent::metrics::Metrics;
 use crate::agent::notifier::Notifier;
 use crate::agent::objects::consumers::Keys;
+use crate::agent::objects::ledger::Ledger;
 use crate::agent::objects::outcome::Problem;
 use crate::agent::objects::store::Store;
+use crate::agent::objects::watched;
+use crate::agent::objects::work::work;
 use crate::decide::core::objects::{Coverage, WORDS};
 use crate::decide::core::related::RelatedWant;
-use crate::decide::objects::Noted;
 
 /// The longest pause before something that failed is tried again.
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
-/// How many writes in a row an object may need. Finalizer and copy, status and a little more.
-const MOST_ROUNDS: u32 = 8;
 /// How many objects are worked on at once.
 const WORKERS: usize = 32;
 
@@ -125,18 +125,7 @@ impl std::fmt::Display for WatchId {
 }
 
 /// One watch and what it has reported.
-pub(super) struct Watched {
-    pub id: WatchId,
-    pub store: Store,
-    pub stop: CancellationToken,
-}
-
-impl Watched {
-    /// Whether it has reported what there is, or why it cannot.
-    pub fn is_known(&self) -> bool {
-        self.store.is_synced() || self.store.outage().is_some()
-    }
-}
+pub(super) type Watched = watched::Watched<WatchId>;
 
 /// The objects of all APIs of one Connection.
 pub(super) struct Hub {
@@ -157,9 +146,8 @@ pub(super) struct Hub {
     watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
     started: Mutex<Vec<Arc<Watched>>>,
     relayout: Notify,
-    notes: Mutex<HashMap<WorkKey, Noted>>,
-    problems: Mutex<BTreeMap<WorkKey, Problem>>,
-    rounds: Mutex<HashMap<WorkKey, u32>>,
+    /// What is remembered about each object.
+    pub ledger: Ledger<WorkKey>,
     /// Whether somebody waits until all related objects are decided about.
     awaited: AtomicBool,
 }
@@ -187,9 +175,7 @@ impl Hub {
             watched: RwLock::default(),
             started: Mutex::default(),
             relayout: Notify::new(),
-            notes: Mutex::default(),
-            problems: Mutex::default(),
-            rounds: Mutex::default(),
+            ledger: Ledger::default(),
             awaited: AtomicBool::default(),
         }
     }
@@ -198,7 +184,7 @@ impl Hub {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut tasks = JoinSet::new();
         for _ in 0..WORKERS {
-            tasks.spawn(sync::work(Arc::clone(&self)));
+            tasks.spawn(work(Arc::clone(&self)));
         }
         loop {
             for watched in std::mem::take(&mut *self.started.lock()) {
@@ -230,10 +216,7 @@ impl Hub {
         self.watch(&wanted);
         let wanted = Arc::new(wanted);
         *self.wanted.write() = Arc::clone(&wanted);
-        let lives = |key: &WorkKey| wanted.contains_key(&*key.lane);
-        self.notes.lock().retain(|key, _| lives(key));
-        self.rounds.lock().retain(|key, _| lives(key));
-        self.problems.lock().retain(|key, _| lives(key));
+        self.ledger.retain(|key| wanted.contains_key(&*key.lane));
         for (name, api) in wanted.iter().filter(|(name, api)| before.get(*name) != Some(*api)) {
             self.look_at(name, api);
         }
@@ -288,37 +271,6 @@ impl Hub {
                 self.queue.add_with(key, Priority::Low, Reason::Listed);
             }
         }
-    }
-
-    /// A watch has reported objects: those with these keys have come, changed or gone.
-    pub fn reported(&self, watched: &Watched, keys: &[ObjectKey]) {
-        let wanted = self.wanted();
-        for (name, _) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind) {
-            let Ok(lane) = ClusterName::new(name.as_str()) else { continue };
-            for object in keys {
-                self.queue.add(WorkKey { lane: lane.clone(), object: object.clone() });
-            }
-        }
-        if watched.id.role == Role::Consumer && !watched.id.kind.group.is_empty() {
-            // What the provider has may be waiting for somebody to use its API here.
-            let is_there = |key: &WorkKey| keys.iter().any(|object| object.namespace == key.object.namespace);
-            for (plural, _) in RESOURCES {
-                self.problems_of(plural)
-                    .into_iter()
-                    .filter(|(key, _)| is_there(key))
-                    .for_each(|(key, _)| self.queue.add(key));
-            }
-            self.notifier.notify();
-        }
-    }
-
-    /// A watch has reported all there is, or that there is nothing: what needs it was not decided before.
-    pub fn reported_all(&self, watched: &Watched) {
-        let wanted = self.wanted();
-        for (name, api) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind || api.is_related()) {
-            self.look_at(name, api);
-        }
-        self.notifier.notify();
     }
 
     /// Bindings may have something new to say.
@@ -380,8 +332,8 @@ impl Hub {
             return None;
         }
         let lane = ClusterName::new(name).ok()?;
-        let problems = self.problems.lock();
-        let own = problems.iter().find(|(key, _)| key.lane == lane).map(|(_, problem)| format!(" ({})", problem.words));
+        let mut problems = self.ledger.problems(|key| key.lane == lane).into_values();
+        let own = problems.next().map(|problem| format!(" ({})", problem.words));
         Some(format!(
             "{} object(s) of {name} wait for their copies to be deleted{}",
             held.len(),
@@ -389,38 +341,9 @@ impl Hub {
         ))
     }
 
-    /// What is remembered about an object.
-    pub fn noted(&self, key: &WorkKey) -> Noted {
-        self.notes.lock().get(key).cloned().unwrap_or_default()
-    }
-
-    /// Remembers something about an object; most are as they should be and take no room.
-    pub fn note(&self, key: &WorkKey, noted: Noted) {
-        let mut notes = self.notes.lock();
-        if noted == Noted::default() {
-            notes.remove(key);
-        } else {
-            notes.insert(key.clone(), noted);
-        }
-    }
-
-    /// What is wrong with an object, or nothing.
-    pub fn set_problem(&self, key: &WorkKey, problem: Option<Problem>) {
-        let mut problems = self.problems.lock();
-        let changed = match problem {
-            Some(problem) => problems.insert(key.clone(), problem.clone()) != Some(problem),
-            None => problems.remove(key).is_some(),
-        };
-        drop(problems);
-        if changed {
-            self.notifier.notify();
-        }
-    }
-
     /// What is wrong with objects of an API.
-    pub fn problems_of(&self, api: &str) -> Vec<(WorkKey, Problem)> {
-        let problems = self.problems.lock();
-        problems.iter().filter(|(key, _)| &*key.lane == api).map(|(key, it)| (key.clone(), it.clone())).collect()
+    pub fn problems_of(&self, api: &str) -> BTreeMap<WorkKey, Problem> {
+        self.ledger.problems(|key| &*key.lane == api)
     }
 
     /// The objects of an API that something else writes or deletes as soon as we have written them.
@@ -430,19 +353,6 @@ impl Hub {
             it.is_contested && namespace.is_none_or(|own| key.object.namespace.as_deref() == Some(own))
         });
         own.map(|(_, it)| it.words).collect()
-    }
-
-    /// Something was done for an object: whether that should have come to rest by now.
-    pub fn another_round(&self, key: &WorkKey) -> bool {
-        let mut rounds = self.rounds.lock();
-        let count = rounds.entry(key.clone()).or_default();
-        *count = count.saturating_add(1);
-        *count > MOST_ROUNDS
-    }
-
-    /// An object has come to rest.
-    pub fn at_rest(&self, key: &WorkKey) {
-        self.rounds.lock().remove(key);
     }
 }
 

@@ -174,7 +174,7 @@ impl Hub {
         let (here, there) = (consumer.store.get(&key.object), provider.store.get(&key.object));
         let here = here.as_ref().map(read).transpose()?;
         let there = there.as_ref().map(read).transpose()?;
-        let noted = self.noted(key);
+        let noted = self.ledger.noted(key);
         let view = RelatedView {
             kind: &api.kind,
             key: &key.object,

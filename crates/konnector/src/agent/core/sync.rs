@@ -1,80 +1,42 @@
-//! The workers, and what they do for one object.
-
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+//! What workers do for one object.
 
 use carrick_bind_api::core::names::FIELD_MANAGER;
 use carrick_client::Object;
-use carrick_multicluster::Lease;
+use carrick_multicluster::Queue;
 use carrick_sync::Role;
-use futures::FutureExt;
 use serde_json::Value;
 
 use super::execute::Writing;
 use super::hub::{Hub, WantedApi, WorkKey};
-use crate::agent::objects::outcome::{Outcome, Problem, Trouble};
+use crate::agent::objects::ledger::Ledger;
+use crate::agent::objects::outcome::{Outcome, Trouble};
+use crate::agent::objects::work::Workshop;
 use crate::decide::core::objects::{CoreView, Coverage, decide};
 use crate::decide::objects::PROVIDER;
 
-/// Works until the queue is closed.
-pub(super) async fn work(hub: Arc<Hub>) {
-    while let Some(lease) = hub.queue.next().await {
-        let key = lease.key().clone();
-        let done = AssertUnwindSafe(hub.process(&key)).catch_unwind().await;
-        let done = done.unwrap_or_else(|_| Err(Trouble::failed("the konnector panicked over it; please report that")));
-        end(&hub, lease, &key, done);
-        hub.decided(&key);
-    }
-}
+impl Workshop for Hub {
+    type Key = WorkKey;
 
-fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
-    let shown = |words: &str| format!("{key}: {words}");
-    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: shown(words), ..Problem::default() });
-    match done {
-        Ok(Outcome::Again) if hub.another_round(key) => {
-            hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
-            lease.retry();
-        }
-        Ok(Outcome::Again) => {
-            hub.queue.add(key.clone());
-            lease.done();
-        }
-        Ok(Outcome::Settled) => {
-            hub.at_rest(key);
-            hub.set_problem(key, None);
-            lease.done();
-        }
-        Ok(Outcome::Unknown) => lease.done(),
-        Err(Trouble::Conflict(words)) => {
-            hub.set_problem(key, problem(true, &words));
-            lease.done();
-        }
-        Err(Trouble::Pending(words)) => {
-            hub.set_problem(key, problem(false, &words));
-            lease.done();
-        }
-        Err(Trouble::Failed { words, cause }) => {
-            tracing::warn!(object = %key, problem = words, "An object cannot be synced.");
-            hub.set_problem(key, problem(false, &words));
-            match cause {
-                Some(cause) => lease.wait_for(&cause),
-                None => {
-                    lease.retry();
-                }
-            }
-        }
-        Err(Trouble::Contested { words, wait }) => {
-            tracing::warn!(object = %key, problem = words, "An object is contested.");
-            hub.set_problem(key, Some(Problem { is_contested: true, words: shown(&words), ..Problem::default() }));
-            lease.again_after(wait);
-        }
-        Err(Trouble::Race) => {
-            lease.retry();
-        }
+    fn queue(&self) -> &Queue<WorkKey> {
+        &self.queue
     }
-}
 
-impl Hub {
+    fn ledger(&self) -> &Ledger<WorkKey> {
+        &self.ledger
+    }
+
+    fn shown(&self, key: &WorkKey) -> String {
+        key.to_string()
+    }
+
+    fn problems_changed(&self) {
+        self.notify();
+    }
+
+    fn ended(&self, key: &WorkKey) {
+        self.decided(key);
+    }
+
     async fn process(&self, key: &WorkKey) -> Result<Outcome, Trouble> {
         match self.wanted().get(&*key.lane) {
             Some(api) if api.is_related() => self.sync_related(key, api).await,
@@ -82,7 +44,9 @@ impl Hub {
             None => Ok(Outcome::Settled),
         }
     }
+}
 
+impl Hub {
     /// Brings one object and its copy in line.
     async fn sync(&self, key: &WorkKey, api: &WantedApi) -> Result<Outcome, Trouble> {
         let namespace = key.object.namespace.as_deref();
@@ -97,7 +61,7 @@ impl Hub {
         let (source, copy) = (consumer.store.get(&key.object), provider.store.get(&key.object));
         let source = source.as_ref().map(read).transpose()?;
         let copy = copy.as_ref().map(read).transpose()?;
-        let noted = self.noted(key);
+        let noted = self.ledger.noted(key);
         let view = CoreView {
             kind: &api.kind,
             key: &key.object,

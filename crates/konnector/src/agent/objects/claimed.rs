@@ -77,7 +77,7 @@ impl Hub {
         let mode = mode_of(kind, selected, |claim| {
             [&here, &there].into_iter().flatten().any(|found| at.selected_by(claim, found).is_some())
         });
-        let noted = self.noted(key);
+        let noted = self.ledger.noted(key);
         let view = ClaimedView {
             kind: &kind.kind,
             contract: &self.contract,

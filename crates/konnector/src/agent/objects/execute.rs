@@ -82,7 +82,7 @@ impl Writing<'_> {
         {
             noted.altered = is_altered(&sent, stored).then(|| content_sum(stored));
         }
-        self.hub.note(self.key, noted);
+        self.hub.ledger.note(self.key, noted);
         for (at, object) in &written {
             self.hub.wrote(self.watch(at.side.role), object);
         }

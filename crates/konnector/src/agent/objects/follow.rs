@@ -1,25 +1,20 @@
-//! From a watch into its store.
+//! The watches of a contract: at one endpoint, or at every one where there are workspaces.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use carrick_client::Client;
-use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_bind_api::mapping::ObjectKey;
+use carrick_client::watch::WatchOptions;
+use carrick_client::{Client, Object};
 use carrick_sync::Role;
-use carrick_sync::executor::refusal::is_unserved;
-use futures::{FutureExt, StreamExt};
 
 use super::consumers::Consumers;
 use super::hub::{Hub, Watched};
-use super::layout::consumer_namespaces;
+use super::layout::{WatchId, consumer_namespaces};
+use super::store::SeenObject;
+use super::watched::{Observes, follow};
 use crate::agent::task::Task;
 use crate::agent::workspaces::Workspaces;
-
-/// How long to wait after a panic, so that one that comes back does not keep a core busy.
-const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 /// Follows a watch until it is not needed any more.
 pub(super) async fn follow_watch(hub: Arc<Hub>, watched: Arc<Watched>) {
@@ -71,66 +66,28 @@ async fn follow_all(hub: &Arc<Hub>, watched: &Arc<Watched>, workspaces: &Workspa
     }
 }
 
-/// Follows a watch at one endpoint; a defect does not end it for good.
 async fn follow_one(hub: Arc<Hub>, watched: Arc<Watched>, part: Arc<str>, client: Client) {
-    while AssertUnwindSafe(follow(&hub, &watched, &part, &client)).catch_unwind().await.is_err() {
-        tracing::error!(watch = %watched.id, "The konnector panicked over a watch and begins it anew; please report that.");
-        tokio::select! {
-            () = watched.stop.cancelled() => return,
-            () = tokio::time::sleep(AFTER_PANIC) => {}
-        }
-    }
-}
-
-async fn follow(hub: &Hub, watched: &Watched, part: &Arc<str>, client: &Client) {
     let id = &watched.id;
     // Of namespaces only metadata matters.
-    let client = if *id == consumer_namespaces() { client.metadata_only() } else { client.clone() };
+    let client = if *id == consumer_namespaces() { client.metadata_only() } else { client };
     let options = WatchOptions { namespace: id.namespace.clone(), ..WatchOptions::default() };
-    let mut events = pin!(watch(client, id.resource.clone(), options));
-    let mut listed = Vec::new();
-    loop {
-        let event = tokio::select! {
-            () = watched.stop.cancelled() => return,
-            event = events.next() => event,
-        };
-        match event {
-            None => return,
-            Some(Event::Begin) => listed.clear(),
-            Some(Event::Listed(object)) => listed.push(hub.bared(id, object)),
-            Some(Event::Synced) => {
-                let changed = watched.store.replace(part, std::mem::take(&mut listed));
-                hub.told(watched, &changed);
-                if watched.store.mark_synced(part) {
-                    hub.told_first(watched);
-                }
-                hub.tell();
-            }
-            Some(Event::Applied(object)) => {
-                let key = watched.store.key_of(&object);
-                if watched.store.put(part, &hub.bared(id, object)) {
-                    hub.told(watched, &[key]);
-                }
-            }
-            Some(Event::Deleted(object)) => {
-                if watched.store.remove(&object) {
-                    hub.told(watched, &[watched.store.key_of(&object)]);
-                }
-            }
-            Some(Event::Failing(error)) => {
-                tracing::warn!(watch = %id, %error, "A watch does not work.");
-                watched.store.fail(part, &error);
-                if is_unserved(&error) {
-                    // A binding that ends may go on without this kind.
-                    hub.told_first(watched);
-                }
-                hub.tell();
-            }
-            Some(Event::WentBack { .. }) => watched.store.went_back(part),
-            Some(Event::Recovered) => {
-                watched.store.recover(part);
-                hub.tell();
-            }
-        }
+    follow(&*hub, &watched, &part, &client, (&id.resource, &options)).await;
+}
+
+impl Observes<WatchId> for Hub {
+    fn kept(&self, watched: &Watched, object: Object) -> SeenObject {
+        self.bared(&watched.id, object)
+    }
+
+    fn reported(&self, watched: &Watched, keys: &[ObjectKey]) {
+        self.told(watched, keys);
+    }
+
+    fn reported_all(&self, watched: &Watched) {
+        self.told_first(watched);
+    }
+
+    fn watch_changed(&self) {
+        self.tell();
     }
 }

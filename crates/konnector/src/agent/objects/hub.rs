@@ -20,19 +20,16 @@ use tokio_util::sync::CancellationToken;
 use super::consumers::{Consumers, Keys};
 use super::key::{Item, WorkKey};
 use super::layout::{Layout, WatchId, consumer_namespaces, service_namespaces};
+use super::ledger::Ledger;
 use super::observer::WriteObserver;
-use super::outcome::{Problem, Trouble};
+use super::outcome::Trouble;
 use super::store::Store;
 use super::wanted::Wanted;
-use crate::decide::objects::Noted;
 use crate::decide::tenant_namespaces::tenant_namespaces;
 use crate::decide::tenants::{FlatKeys, share_of};
 
 /// The longest pause before something that failed is tried again.
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
-
-/// How many writes in a row an object may need. Finalizer and copy, trace, status and a little more.
-const MOST_ROUNDS: u32 = 8;
 
 /// A namespace that a claimed object needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +41,7 @@ pub(super) struct PendingNamespace {
 }
 
 /// One watch and what it has told.
-pub(super) struct Watched {
-    /// Which.
-    pub id: WatchId,
-    /// What it has told.
-    pub store: Store,
-    /// Ends it.
-    pub stop: CancellationToken,
-}
+pub(super) type Watched = super::watched::Watched<WatchId>;
 
 /// What all tasks of one contract share.
 pub(super) struct Hub {
@@ -76,10 +66,8 @@ pub(super) struct Hub {
     /// Logical clusters and namespaces by the names of their APIServiceNamespaces, if there are many workspaces.
     tenants: RwLock<Arc<BTreeMap<String, (String, String)>>>,
     watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
-    notes: Mutex<HashMap<WorkKey, Noted>>,
-    problems: Mutex<BTreeMap<WorkKey, Problem>>,
-    /// How often something was done for an object without coming to rest.
-    rounds: Mutex<HashMap<WorkKey, u32>>,
+    /// What is remembered about each piece of work.
+    pub ledger: Ledger<WorkKey>,
     contract_uid: OnceCell<String>,
     relayout: Notify,
     news: Notify,
@@ -103,9 +91,7 @@ impl Hub {
             assigned: RwLock::default(),
             tenants: RwLock::default(),
             watched: RwLock::default(),
-            notes: Mutex::default(),
-            problems: Mutex::default(),
-            rounds: Mutex::default(),
+            ledger: Ledger::default(),
             contract_uid: OnceCell::new(),
             relayout: Notify::new(),
             news: Notify::new(),
@@ -224,9 +210,7 @@ impl Hub {
             Item::Claimed(_) => layout.claimed.contains_key(&key.lane),
             Item::Namespaces => true,
         };
-        self.rounds.lock().retain(|key, _| lives(key));
-        self.notes.lock().retain(|key, _| lives(key));
-        self.problems.lock().retain(|key, _| lives(key));
+        self.ledger.retain(lives);
         self.pending.lock().retain(|key, _| lives(key));
     }
 
@@ -267,52 +251,6 @@ impl Hub {
         if let Some(watched) = self.watched(id) {
             watched.store.wrote(object);
         }
-    }
-
-    /// What is remembered about an object.
-    pub fn noted(&self, key: &WorkKey) -> Noted {
-        self.notes.lock().get(key).cloned().unwrap_or_default()
-    }
-
-    /// Remembers something about an object; most are as they should be and take no room.
-    pub fn note(&self, key: &WorkKey, noted: Noted) {
-        let mut notes = self.notes.lock();
-        if noted == Noted::default() {
-            notes.remove(key);
-        } else {
-            notes.insert(key.clone(), noted);
-        }
-    }
-
-    /// What is wrong with a piece of work, or nothing.
-    pub fn set_problem(&self, key: &WorkKey, problem: Option<Problem>) {
-        let mut problems = self.problems.lock();
-        let changed = match problem {
-            Some(problem) => problems.insert(key.clone(), problem.clone()) != Some(problem),
-            None => problems.remove(key).is_some(),
-        };
-        drop(problems);
-        if changed {
-            self.tell();
-        }
-    }
-
-    /// Something was done for an object: whether that should have come to rest by now.
-    pub fn another_round(&self, key: &WorkKey) -> bool {
-        let mut rounds = self.rounds.lock();
-        let count = rounds.entry(key.clone()).or_default();
-        *count = count.saturating_add(1);
-        *count > MOST_ROUNDS
-    }
-
-    /// An object has come to rest.
-    pub fn at_rest(&self, key: &WorkKey) {
-        self.rounds.lock().remove(key);
-    }
-
-    /// All that is wrong.
-    pub fn problems(&self) -> BTreeMap<WorkKey, Problem> {
-        self.problems.lock().clone()
     }
 
     /// The uid of the contract namespace, which owns cluster-scoped copies. It never changes.

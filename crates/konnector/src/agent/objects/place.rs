@@ -35,7 +35,7 @@ impl Hub {
     }
 
     /// A piece of work in words, with the workspace and the real names if there are many.
-    pub fn shown(&self, key: &WorkKey) -> String {
+    pub fn named(&self, key: &WorkKey) -> String {
         let (Item::Object(flat) | Item::Claimed(flat)) = &key.item else { return key.to_string() };
         let layout = self.layout();
         let watched = layout.apis.get(&key.lane).map(|api| &api.consumer);

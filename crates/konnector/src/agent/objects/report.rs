@@ -43,7 +43,7 @@ pub(super) async fn report(hub: Arc<Hub>, told: watch::Sender<Arc<SyncReport>>) 
 
 impl Hub {
     fn told_now(&self) -> SyncReport {
-        let (layout, assigned, problems) = (self.layout(), self.assigned(), self.problems());
+        let (layout, assigned, problems) = (self.layout(), self.assigned(), self.ledger.problems(|_| true));
         let mut told = SyncReport::default();
         for (binding, mode) in &layout.bindings {
             let own = |lane| {

@@ -92,7 +92,7 @@ impl Hub {
 
     /// Looks again at claimed objects that something stands in the way of.
     fn look_at_refused(&self, is_meant: impl Fn(&ObjectKey) -> bool) {
-        for key in self.problems().into_keys() {
+        for key in self.ledger.problems(|_| true).into_keys() {
             if matches!(&key.item, Item::Claimed(object) if is_meant(object)) {
                 self.queue.add(key);
             }

@@ -1,16 +1,12 @@
-//! The workers, and what they do for one object of an API.
-
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+//! What workers do for one object of an API.
 
 use carrick_bind_api::copies::{Ownership, annotation, ownership};
 use carrick_bind_api::existing::Existing;
 use carrick_bind_api::mapping::{MappingError, ObjectKey};
 use carrick_bind_api::names::{CONSUMER_CLUSTER_ANNOTATION, PROVIDER_NAMESPACE_ANNOTATION};
 use carrick_client::Object;
-use carrick_multicluster::Lease;
+use carrick_multicluster::Queue;
 use carrick_sync::object::is_deleting;
-use futures::FutureExt;
 use serde_json::Value;
 
 use super::consumers::{Consumers, Place};
@@ -18,70 +14,36 @@ use super::execute::Writing;
 use super::hub::Hub;
 use super::key::{Item, WorkKey};
 use super::layout::{Api, consumer_namespaces, resource, service_namespaces};
-use super::outcome::{Outcome, Problem, Trouble};
+use super::ledger::Ledger;
+use super::outcome::{Outcome, Trouble};
+use super::work::Workshop;
 use crate::decide::objects::{ObjectView, SyncMode, decide};
 
-/// Works until the queue is closed.
-pub(super) async fn work(hub: Arc<Hub>) {
-    while let Some(lease) = hub.queue.next().await {
-        let key = lease.key().clone();
-        let done = AssertUnwindSafe(hub.process(&key)).catch_unwind().await;
-        let done = done.unwrap_or_else(|_| Err(Trouble::failed("the konnector panicked over it; please report that")));
-        end(&hub, lease, &key, done);
-    }
-}
+impl Workshop for Hub {
+    type Key = WorkKey;
 
-fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
-    let shown = |words: &str| format!("{}: {words}", hub.shown(key));
-    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: shown(words), ..Problem::default() });
-    match done {
-        Ok(Outcome::Again) if hub.another_round(key) => {
-            hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
-            lease.retry();
-        }
-        Ok(Outcome::Again) => {
-            hub.queue.add(key.clone());
-            lease.done();
-        }
-        Ok(Outcome::Settled) => {
-            hub.at_rest(key);
-            hub.set_problem(key, None);
-            lease.done();
-            if hub.layout().bindings.values().any(|mode| *mode != SyncMode::Keep) {
-                hub.tell();
-            }
-        }
-        Ok(Outcome::Unknown) => lease.done(),
-        Err(Trouble::Conflict(words)) => {
-            hub.set_problem(key, problem(true, &words));
-            lease.done();
-        }
-        Err(Trouble::Pending(words)) => {
-            hub.set_problem(key, problem(false, &words));
-            lease.done();
-        }
-        Err(Trouble::Failed { words, cause }) => {
-            tracing::warn!(object = hub.shown(key), problem = words, "An object cannot be synced.");
-            hub.set_problem(key, problem(false, &words));
-            match cause {
-                Some(cause) => lease.wait_for(&cause),
-                None => {
-                    lease.retry();
-                }
-            }
-        }
-        Err(Trouble::Contested { words, wait }) => {
-            tracing::warn!(object = hub.shown(key), problem = words, "An object is contested.");
-            hub.set_problem(key, Some(Problem { is_contested: true, words: shown(&words), ..Problem::default() }));
-            lease.again_after(wait);
-        }
-        Err(Trouble::Race) => {
-            lease.retry();
+    fn queue(&self) -> &Queue<WorkKey> {
+        &self.queue
+    }
+
+    fn ledger(&self) -> &Ledger<WorkKey> {
+        &self.ledger
+    }
+
+    fn shown(&self, key: &WorkKey) -> String {
+        self.named(key)
+    }
+
+    fn problems_changed(&self) {
+        self.tell();
+    }
+
+    fn settled(&self) {
+        if self.layout().bindings.values().any(|mode| *mode != SyncMode::Keep) {
+            self.tell();
         }
     }
-}
 
-impl Hub {
     async fn process(&self, key: &WorkKey) -> Result<Outcome, Trouble> {
         let layout = self.layout();
         match &key.item {
@@ -99,7 +61,9 @@ impl Hub {
             },
         }
     }
+}
 
+impl Hub {
     /// Brings one object and its copy in line.
     async fn sync(&self, key: &WorkKey, api: &Api, object: &ObjectKey) -> Result<Outcome, Trouble> {
         let Some(consumer) = self.watched(&api.consumer) else { return Ok(Outcome::Unknown) };
@@ -220,7 +184,7 @@ impl Hub {
             let words = format!("its copy belongs to workspace {named}; choose another name or namespace here");
             return Err(Trouble::Conflict(words));
         }
-        let noted = self.noted(key);
+        let noted = self.ledger.noted(key);
         let view = ObjectView {
             kinds: &api.kinds,
             has_status: api.has_status,

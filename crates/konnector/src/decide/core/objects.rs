@@ -4,7 +4,6 @@
 //! deleted, and without any it becomes a copy only if the binding says Adopt. A copy without a source is left alone: whoever deleted its source with
 //! [`ORPHAN`] wants to keep it, and nothing tells the two apart.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use carrick_bind_api::core::conditions::{FOREIGN_OBJECT_EXISTS, OWNED_BY_ANOTHER};
@@ -13,23 +12,14 @@ use carrick_bind_api::core::names::{
     DELETION_POLICY_ANNOTATION, FIELD_MANAGER, MANAGED_LABEL, ORPHAN, SYNCER_FINALIZER,
 };
 use carrick_bind_api::mapping::ObjectKey;
-use carrick_sync::content::remembered;
 use carrick_sync::holders::{is_held_by, release};
-use carrick_sync::memory::{Applied, BY_APPLY, StateEntry, sum};
-use carrick_sync::object::{annotation, is_deleting, set};
-use carrick_sync::{
-    ApiKind, Mark, ObjectAddress, Pair, PairError, PairProgress, Side, StatusFlow, Step, Transform, Vocabulary, draft,
-};
+use carrick_sync::object::{annotation, is_deleting};
+use carrick_sync::{ApiKind, ObjectAddress, Side, StatusFlow, Step, Vocabulary};
 use serde_json::{Value, json};
 
-use crate::decide::objects::{CONSUMER, Noted, ObjectPlan, PROVIDER, address, content_sum, is_altered};
+use crate::decide::objects::{CONSUMER, HOLDER, Link, Noted, ObjectPlan, PROVIDER, address};
 
-/// The name by which sources are held. Nobody sees it, because the list of holders is not written.
-const HOLDER: &str = "konnector";
-/// What is not content.
-const SUBRESOURCES: [&str; 1] = ["status"];
-
-/// The words of v2. What crosses is decided by `CoreLink`.
+/// The words of v2. What crosses is decided by `link`.
 pub static WORDS: Vocabulary = Vocabulary {
     consumer: CONSUMER,
     provider: PROVIDER,
@@ -158,14 +148,8 @@ impl CoreView<'_> {
         }
     }
 
-    fn link(&self) -> CoreLink<'_> {
-        CoreLink {
-            source_at: self.at(CONSUMER),
-            copy_at: self.at(PROVIDER),
-            marks: self.marks(),
-            fields: &["spec"],
-            held: true,
-        }
+    fn link(&self) -> Link<'static, impl Fn(&Value) -> Value + use<>> {
+        link(self.at(CONSUMER), self.at(PROVIDER), &self.marks(), &["spec"], true)
     }
 }
 
@@ -179,7 +163,10 @@ pub fn decide(view: &CoreView<'_>) -> CorePlan {
     }
     if view.coverage == Coverage::Drain || is_deleting(source) {
         let keeps = annotation(source, DELETION_POLICY_ANNOTATION) == Some(ORPHAN);
-        return steps(if keeps { released(view, source) } else { removed(view, source, ours) });
+        if keeps {
+            return steps(released(view, source));
+        }
+        return CorePlan { plan: view.link().removed(source, ours), conflict: None };
     }
     let Coverage::Keep { adopt } = view.coverage else { return CorePlan::default() };
     match (owner, view.copy) {
@@ -226,12 +213,6 @@ fn released(view: &CoreView<'_>, source: &Value) -> Vec<Step> {
     held.then(|| release(&WORDS, &view.at(CONSUMER), source, HOLDER)).into_iter().collect()
 }
 
-fn removed(view: &CoreView<'_>, source: &Value, ours: Option<&Value>) -> Vec<Step> {
-    let mut steps = Vec::new();
-    view.link().pair(source, ours, StatusFlow::None, None).remove(&mut steps);
-    finished(steps)
-}
-
 /// The step that makes a copy of an object that nobody has marked. Its content follows.
 fn adopted(view: &CoreView<'_>, copy: &Value) -> Vec<Step> {
     let version = &copy["metadata"]["resourceVersion"];
@@ -245,133 +226,23 @@ fn kept(view: &CoreView<'_>, source: &Value, copy: Option<&Value>) -> ObjectPlan
     view.link().kept(source, copy, status, view.noted)
 }
 
-/// The steps that servers get to see: nothing is remembered elsewhere, namespaces carry marks and are made by the executor's owner.
-fn finished(mut steps: Vec<Step>) -> Vec<Step> {
-    steps.retain(|step| {
-        !matches!(
-            step,
-            Step::Remember { .. }
-                | Step::RememberNext { .. }
-                | Step::Forget
-                | Step::Report { .. }
-                | Step::EnsureNamespace { .. }
-        )
-    });
-    steps
-}
-
-/// The way from a source to its copy: some fields, name, namespace and our marks, and nothing else.
-pub(super) struct CoreLink<'a> {
-    pub source_at: ObjectAddress,
-    pub copy_at: ObjectAddress,
-    pub marks: Marks<'a>,
-    /// What travels.
-    pub fields: &'static [&'static str],
-    /// Whether the source waits for its copy.
-    pub held: bool,
-}
-
-impl Transform for CoreLink<'_> {
-    type Error = Infallible;
-
-    fn spec(&self, source: &Value, _: Option<&Value>) -> Result<Value, Infallible> {
-        let metadata = json!({"labels": {MANAGED_LABEL: "true"}, "annotations": self.marks.annotations()});
-        let mut copy = draft(&json!({ "metadata": metadata }), &self.copy_at);
-        for field in self.fields {
-            if let Some(value) = source.get(field) {
-                copy[field] = value.clone();
-            }
+/// The way from a source to its copy: some fields, our marks, and nothing else.
+pub(super) fn link(
+    source_at: ObjectAddress,
+    copy_at: ObjectAddress,
+    marks: &Marks<'_>,
+    fields: &'static [&'static str],
+    held: bool,
+) -> Link<'static, impl Fn(&Value) -> Value + use<>> {
+    let metadata = json!({"labels": {MANAGED_LABEL: "true"}, "annotations": marks.annotations()});
+    let content = move |source: &Value| {
+        let mut copy = json!({ "metadata": metadata });
+        for (field, value) in fields.iter().filter_map(|field| Some((field, source.get(field)?))) {
+            copy[field] = value.clone();
         }
-        Ok(copy)
-    }
-
-    fn keeps_spec(&self) -> bool {
-        true
-    }
-
-    fn status(&self, copy: &Value, _: &Value) -> Result<Value, Infallible> {
-        Ok(copy.clone())
-    }
-}
-
-impl CoreLink<'_> {
-    /// Steps that keep the copy in line, and then carry the status.
-    pub fn kept(&self, source: &Value, copy: Option<&Value>, status: StatusFlow, noted: &Noted) -> ObjectPlan {
-        let (mut steps, mut last) = (Vec::new(), Vec::new());
-        let entry = copy.map(|_| StateEntry {
-            last: Some(Applied::Sum(BY_APPLY.to_owned())),
-            status: noted.status.clone(),
-            ..StateEntry::default()
-        });
-        let progress = match self.pair(source, copy, status, entry.as_ref()).keep(&mut steps, &mut last) {
-            Ok(progress) => progress,
-            // Nothing can go wrong on the way, and whose the copy is was decided before.
-            Err(PairError::Taken(_) | PairError::Immutable(_) | PairError::Transform(_)) => PairProgress::Waiting,
-        };
-        if progress == PairProgress::Settled
-            && let Some(copy) = copy
-            && let Some(step) = self.restored(source, copy, noted)
-        {
-            steps.push(step);
-        } else {
-            steps.append(&mut last);
-        }
-        ObjectPlan { confirm: None, steps: finished(steps) }
-    }
-
-    /// The step that brings back what somebody has changed of a copy on its own side.
-    fn restored(&self, source: &Value, copy: &Value, noted: &Noted) -> Option<Step> {
-        let Ok(desired) = self.spec(source, Some(copy));
-        if !is_altered(&desired, copy) || noted.altered.as_deref() == Some(content_sum(copy).as_str()) {
-            return None;
-        }
-        let state = remembered(&WORDS, &desired, &SUBRESOURCES);
-        let mark = annotation(copy, APPLIED_STATE_ANNOTATION);
-        let first = !mark.is_some_and(|mark| Mark::read(mark).applied);
-        let mut object = state.clone();
-        let next = Mark::after(mark, sum(&state), true).to_string();
-        set(&mut object, "annotations", APPLIED_STATE_ANNOTATION, &next);
-        for field in ["uid", "resourceVersion"] {
-            object["metadata"][field] = copy["metadata"][field].clone();
-        }
-        Some(Step::Apply { at: self.copy_at.clone(), object, primary: true, first })
-    }
-
-    fn pair<'p>(
-        &'p self,
-        source: &'p Value,
-        copy: Option<&'p Value>,
-        status: StatusFlow,
-        entry: Option<&'p StateEntry>,
-    ) -> Pair<'p, Self> {
-        Pair {
-            vocabulary: &WORDS,
-            source,
-            source_at: self.source_at.clone(),
-            copy,
-            copy_at: self.copy_at.clone(),
-            entry: String::new(),
-            remembered: entry,
-            partial: false,
-            copy_uid: None,
-            how: None,
-            proof: None,
-            shared: false,
-            vouched: false,
-            ordered: false,
-            circular: false,
-            holder: self.held.then(|| HOLDER.into()),
-            // Whose the copy is was decided before.
-            primary: true,
-            link: None,
-            subresources: &SUBRESOURCES,
-            status,
-            transform: self,
-            offered: false,
-            schema: "",
-            apply: true,
-        }
-    }
+        copy
+    };
+    Link { words: &WORDS, source_at, copy_at, content, owner: None, held }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use carrick_sync::object::{annotation, is_deleting};
 use carrick_sync::{ApiKind, Dependents, ObjectAddress, StatusFlow, delete};
 use serde_json::Value;
 
-use super::objects::{Conflict, CopyOwner, CoreLink, CorePlan, Marks};
+use super::objects::{Conflict, CopyOwner, CorePlan, Marks, link};
 use crate::decide::claims::is_frozen;
 use crate::decide::objects::{CONSUMER, Confirm, Noted, ObjectPlan, PROVIDER, address};
 
@@ -145,8 +145,7 @@ pub fn decide<'a>(view: &RelatedView<'a>) -> Option<RelatedPlan<'a>> {
         let plan = if let Some(copy) = copy.filter(|copy| is_frozen(source, copy)) {
             ObjectPlan { confirm: None, steps: vec![delete(copy_at, copy, Dependents::default())] }
         } else {
-            let link = CoreLink { source_at, copy_at, marks: view.marks(want), fields: &FIELDS, held: false };
-            link.kept(source, copy, StatusFlow::None, view.noted)
+            link(source_at, copy_at, &view.marks(want), &FIELDS, false).kept(source, copy, StatusFlow::None, view.noted)
         };
         return Some(RelatedPlan { plan: CorePlan { plan, conflict: None }, want: Some(want) });
     }

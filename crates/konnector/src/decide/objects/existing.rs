@@ -107,7 +107,7 @@ fn shown(view: &ObjectView<'_>, theirs: &Value, mirror: Option<&Value>) -> Objec
         shows_status: view.has_status,
         tenant: None,
     };
-    let mut plan = link.kept(theirs, mirror, status, view.noted);
+    let mut plan = link.link().kept(theirs, mirror, status, view.noted);
     for step in &mut plan.steps {
         // A server takes no status along with a new object.
         if let Step::Create { object: Value::Object(fields), .. } = step {

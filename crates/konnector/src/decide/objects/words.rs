@@ -9,7 +9,7 @@ pub const CONSUMER: Side = Side::consumer("consumer");
 pub const PROVIDER: Side = Side::provider("provider");
 
 /// The name by which sources are held. Nobody sees it, because the list of holders is not written.
-pub(super) const HOLDER: &str = "konnector";
+pub(in crate::decide) const HOLDER: &str = "konnector";
 
 /// Annotation of copies: checksum of what was written last. kube-bind does not know it and leaves it alone.
 pub const APPLIED_STATE: &str = "kube-bind.io/applied-state";

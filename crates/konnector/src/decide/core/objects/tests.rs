@@ -1,6 +1,7 @@
 //! The laws of v2's objects: a plan that was carried out leaves nothing to do, a crash after any step does no harm, nothing foreign is touched.
 
 use carrick_sync::Role;
+use carrick_sync::object::set;
 
 use super::*;
 use crate::decide::model::Model;

@@ -109,6 +109,9 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
             Output::Json => print_error(&planned.to_string()),
         }
         if planned.due() == 0 || planned.incomplete.is_some() {
+            if args.output == Output::Json {
+                print_json(&planned)?;
+            }
             return Ok(code(&planned));
         }
         if !confirmed(&question(args.undo, planned.due()))? {

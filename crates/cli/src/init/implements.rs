@@ -190,7 +190,8 @@ impl Draft {
             }
         }
         for name in local["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let (schema, known) = (&wanted[name], given.get(name));
+            // Servers accept required fields of which a schema says nothing else.
+            let (schema, known) = (wanted.get(name).unwrap_or(&Value::Null), given.get(name));
             let leads = known.is_some_and(|api| (has_fields(api) && has_fields(schema)) || is_alike(api, schema));
             if !leads {
                 let expression = sample(schema).to_string();
@@ -303,5 +304,17 @@ mod tests {
         assert_eq!(draft.guessed().collect::<Vec<_>>(), ["spec.owner.mail", "spec.commonName", "spec.size"]);
         assert_eq!(draft.status, [json!({ "move": { "from": "status.url", "to": "status.url" } })]);
         assert_eq!(draft.unread, ["spec.fqdn", "spec.size"]);
+    }
+
+    #[test]
+    fn a_required_field_of_which_a_schema_says_nothing_else_is_asked_for() {
+        let schema = |spec: Value| json!({ "properties": { "spec": spec } });
+        let api = schema(json!({ "properties": { "size": { "type": "string" } } }));
+        let local = schema(json!({ "required": ["size"], "x-kubernetes-preserve-unknown-fields": true }));
+        let draft = Draft::new(&api, &local, "Cert");
+        assert_eq!(
+            (draft.guessed().collect::<Vec<_>>(), draft.unread.as_slice()),
+            (vec!["spec.size"], &["spec.size".to_owned()][..])
+        );
     }
 }

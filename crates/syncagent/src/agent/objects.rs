@@ -25,7 +25,6 @@ pub(super) mod explain;
 mod feedback;
 mod fleet;
 pub(super) mod import;
-mod known;
 mod manager;
 mod observe;
 mod order;

@@ -16,7 +16,7 @@ use crate::decide::state::{entry_key, secret_name};
 use crate::rules::metadata::SourceKey;
 
 /// How often an object is planned again because somebody else has written it meanwhile.
-const ATTEMPTS: usize = 5;
+pub(super) const ATTEMPTS: usize = 5;
 /// How often it is checked whether the agent has come.
 pub(super) const CHECK: Duration = Duration::from_millis(50);
 

@@ -22,7 +22,7 @@ use super::{Importer, full_name};
 use crate::agent::events::Type;
 use crate::agent::import::{Action, ImportOutcome, ImportedObject, Request, Selected};
 use crate::agent::objects::copies::SERVICE;
-use crate::agent::objects::known::until_known;
+use crate::agent::objects::feedback::known::until_known;
 use crate::agent::objects::related::kinds;
 use crate::agent::objects::shared::Shared;
 use crate::api::IMPORTED;

@@ -1,10 +1,10 @@
 //! Taking an import back: the link or the order goes, and never the object.
 
-use carrick_client::DeleteOptions;
+use carrick_client::{DeleteOptions, Error};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::act::CHECK;
+use super::act::{ATTEMPTS, CHECK};
 use super::plan::Target;
 use super::{Importer, MANAGER, order_name, place, report_on};
 use crate::agent::import::{ImportOutcome, ImportedObject};
@@ -46,7 +46,10 @@ impl Importer<'_> {
                 Ok((ImportOutcome::Refused, Some(why)))
             }
             Undo::Unlink if !self.action.writes() => Ok((ImportOutcome::UndoLink, None)),
-            Undo::Unlink => self.unlink(object).await.map(|()| (ImportOutcome::Undone, None)),
+            Undo::Unlink => {
+                self.unlink(object).await.map_err(|error| not_taken_off(&error))?;
+                Ok((ImportOutcome::Undone, None))
+            }
             Undo::EndOrder if !self.action.writes() => Ok((ImportOutcome::UndoOrder, None)),
             Undo::EndOrder => self.end(&target, order.unwrap_or_default(), object).await,
         }
@@ -75,20 +78,29 @@ impl Importer<'_> {
             }
             tokio::time::sleep(CHECK).await;
         }
-        let left = self.read_again(object).await?;
-        // What was said about its end is said no more.
-        if source_of(&left).is_none_or(|source| source == *key) {
-            self.unlink(&left).await?;
+        // What was said about its end is said no more. Its operator may write it at any moment.
+        for attempt in 1..=ATTEMPTS {
+            let left = self.read_again(object).await?;
+            let linked = source_of(&left);
+            if linked.as_ref().is_some_and(|source| source != key) {
+                break;
+            }
+            match self.unlink(&left).await {
+                Err(error) if error.is_conflict() && linked.is_none() && attempt < ATTEMPTS => {}
+                written => {
+                    written.map_err(|error| not_taken_off(&error))?;
+                    break;
+                }
+            }
         }
         Ok((ImportOutcome::Undone, None))
     }
 
     /// Takes the link off exactly this version of an object.
-    async fn unlink(&self, object: &Value) -> Result<(), String> {
+    async fn unlink(&self, object: &Value) -> Result<(), Error> {
         let (namespace, name) = place(object);
         let local = self.shared.context.local.writing_as(MANAGER);
-        let written = local.merge_patch(&self.local, namespace, name, &unlink_patch(object)).await;
-        written.map(drop).map_err(|error| format!("its link could not be taken off: {error}; repeat the command"))
+        local.merge_patch(&self.local, namespace, name, &unlink_patch(object)).await.map(drop)
     }
 
     /// An object as kubectl names it.
@@ -97,4 +109,8 @@ impl Importer<'_> {
         let inside = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
         format!("{} {name}{inside}", self.rules.local.resource().trim_end_matches('.'))
     }
+}
+
+fn not_taken_off(error: &Error) -> String {
+    format!("its link could not be taken off: {error}; repeat the command")
 }

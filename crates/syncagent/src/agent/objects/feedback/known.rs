@@ -4,7 +4,7 @@ use carrick_client::Object;
 use carrick_multicluster::{Fleet, FleetStore};
 use futures::StreamExt;
 
-use super::feedback::progress::Orders;
+use super::progress::Orders;
 
 /// How many changes of the fleet are taken in at once.
 const TOGETHER: usize = 1024;
@@ -22,7 +22,7 @@ fn are_known(orders: &FleetStore<Object>, consumers: &Fleet) -> bool {
 }
 
 /// Waits until all orders are known.
-pub(super) async fn until_known(orders: &FleetStore<Object>, consumers: &Fleet) {
+pub(in crate::agent::objects) async fn until_known(orders: &FleetStore<Object>, consumers: &Fleet) {
     if are_known(orders, consumers) {
         return;
     }

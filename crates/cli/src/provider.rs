@@ -167,7 +167,7 @@ async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
     if args.bootstrap {
         let login = args.login()?;
         let here = carrick_kcp::url::workspace(login.server.url());
-        choices.workspace = here.context("with --bootstrap, --kcp-kubeconfig must lead to a workspace")?.to_owned();
+        here.context("with --bootstrap, --kcp-kubeconfig must lead to a workspace")?.clone_into(&mut choices.workspace);
     }
     let wishes = args.mesh.wishes()?;
     let offers = args.offer.offers(&choices, kcp.as_ref()).await?;

@@ -188,7 +188,7 @@ impl<A: Agent> Executor<'_, A> {
                 let at = at.clone();
                 return Err(match wait {
                     Wait::Contested(contest) => StepError::Undone { at, times: contest.times, wait: contest.wait },
-                    Wait::TooOften(allowed, wait) => StepError::TooOften { at, allowed, wait },
+                    Wait::TooOften(allowed, wait) => StepError::TooOften { at: Box::new(at), allowed, wait },
                 });
             }
             writes.push(write);

@@ -115,22 +115,22 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent for a stage.
     pub fn start(stage: &Stage, setup: Setup) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, Ways::default())
+        Self::start_at(stage, &setup, Ways::default())
     }
 
     /// Starts an agent for a stage that serves the conversion webhook.
     pub fn start_converting(stage: &Stage, setup: Setup, server: ConversionServer) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, Ways { conversion: Some(server), ..Ways::default() })
+        Self::start_at(stage, &setup, Ways { conversion: Some(server), ..Ways::default() })
     }
 
     /// Starts an agent for a stage that knows where a broker has its staging workspaces.
     pub fn start_behind(stage: &Stage, setup: Setup, staging_root: StagingRoot) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, Ways { staging_root: Some(staging_root), ..Ways::default() })
+        Self::start_at(stage, &setup, Ways { staging_root: Some(staging_root), ..Ways::default() })
     }
 
     /// Starts an agent for a stage that reads how to get to the service cluster from a file.
     pub fn start_with(stage: &Stage, setup: Setup, service: &Path) -> anyhow::Result<Self> {
-        Self::start_at(stage, setup, Ways { service: Some(service.to_owned()), ..Ways::default() })
+        Self::start_at(stage, &setup, Ways { service: Some(service.to_owned()), ..Ways::default() })
     }
 
     /// Starts an agent for a stage that reads how to get to both servers from files, and renews the token for kcp in a Secret.
@@ -141,10 +141,11 @@ impl Agent {
         secret: &str,
     ) -> anyhow::Result<Self> {
         let (service, kcp) = (Some(service.to_owned()), Some(kcp.to_owned()));
-        Self::start_at(stage, setup, Ways { service, kcp, renewed: Some(secret.to_owned()), ..Ways::default() })
+        Self::start_at(stage, &setup, Ways { service, kcp, renewed: Some(secret.to_owned()), ..Ways::default() })
     }
 
-    fn start_at(stage: &Stage, setup: Setup, ways: Ways) -> anyhow::Result<Self> {
+    fn start_at(stage: &Stage, setup: &Setup, ways: Ways) -> anyhow::Result<Self> {
+        let setup = *setup;
         let local = stage.world.service_kubeconfig(setup.user);
         let kcp = stage.world.kcp_kubeconfig(setup.user, &stage.provider.path);
         let namespace = stage.agent_namespace();

@@ -79,8 +79,7 @@ mod tests {
         let text = str::to_owned;
         let (account, namespace) = (text("konnector"), text("kube-bind"));
         let subject = Subject { account, namespace, lease_namespace: text("kube-bind"), lease_name: text("kube-bind") };
-        let mut spec = BindingSpec::default();
-        spec.apis = vec![ApiName::new("widgets.example.io")];
+        let spec = BindingSpec { apis: vec![ApiName::new("widgets.example.io")], ..BindingSpec::default() };
         let secret = SecretKeyReference::new("kbind", "west", "kubeconfig");
         let roles = of_bindings(&[(None, &spec), (None, &spec)], std::slice::from_ref(&secret), &subject);
         let kinds: Vec<_> = roles.iter().map(|role| role["kind"].as_str().unwrap()).collect();

@@ -32,7 +32,7 @@ fn workspaces() -> Resource {
 }
 
 /// A type that extends the usual one.
-fn workspace_type(name: &str, more: Value) -> Value {
+fn workspace_type(name: &str, more: &Value) -> Value {
     let mut spec = json!({ "extend": { "with": [{ "name": "universal", "path": "root" }] } });
     for (field, value) in more.as_object().unwrap() {
         spec[field] = value.clone();
@@ -85,10 +85,10 @@ impl Stage {
         .await;
         let root = admin.at_path("/clusters/root");
         let bound = json!([{ "path": SYSTEM, "export": PROVIDERS }]);
-        let provider = workspace_type("provider", json!({ "defaultAPIBindings": bound }));
+        let provider = workspace_type("provider", &json!({ "defaultAPIBindings": bound }));
         create(&root, &types(), None, &provider).await.unwrap();
         let only = json!({ "types": [{ "name": "provider", "path": "root" }] });
-        let providers = workspace_type("providers", json!({ "limitAllowedChildren": only }));
+        let providers = workspace_type("providers", &json!({ "limitAllowedChildren": only }));
         create(&root, &types(), None, &providers).await.unwrap();
         let home =
             json!({ "metadata": { "name": "providers" }, "spec": { "type": { "name": "providers", "path": "root" } } });

@@ -185,8 +185,8 @@ pub enum StepError {
         .allowed.most, .allowed.flag
     )]
     TooOften {
-        /// The object.
-        at: ObjectAddress,
+        /// The object. Boxed, because every result of a step is as large as its largest error.
+        at: Box<ObjectAddress>,
         /// How many writes it may have.
         allowed: Allowance,
         /// How long the next attempt waits.
@@ -255,9 +255,9 @@ impl StepError {
             Self::Foreign { at, .. }
             | Self::Refused { at, .. }
             | Self::Undone { at, .. }
-            | Self::TooOften { at, .. }
             | Self::Stale(at)
             | Self::CopyLeft(at) => Some(at.into()),
+            Self::TooOften { at, .. } => Some((&**at).into()),
             Self::StatusRefused(_) => None,
         }
     }

@@ -13,7 +13,7 @@ const GAP: Duration = Duration::from_secs(1);
 /// After how long to read again while a group does not answer.
 const INCOMPLETE: Duration = Duration::from_secs(20);
 /// After how long to read again where a change cannot be seen.
-const UNSEEN: Duration = Duration::from_secs(600);
+const UNSEEN: Duration = Duration::from_mins(10);
 
 /// When the next read is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +109,7 @@ mod tests {
         let start = Instant::now();
         let mut schedule = Schedule::default();
         assert_eq!(reads(&mut schedule, start, true, false), [0], "at first");
-        let later = start + Duration::from_secs(60);
+        let later = start + Duration::from_mins(1);
         assert!(!schedule.is_due(later));
         schedule.changed(later, false);
         assert_eq!(reads(&mut schedule, later, true, false), [0, 1, 4]);

@@ -94,15 +94,17 @@ pub fn paused() -> Flow {
                 step("its spec rests", vec![pause(json!("Spec; because=ticket 7"))], |s| {
                     rests(s, "Spec; because=ticket 7")
                 }),
+                // A status is written for the version of the order that the agent has seen. So the change was seen before the edit, which is drift
+                // of nothing then: the other way round it would be reported.
                 step(
-                    "a change, an edit and a status",
+                    "a change and a status",
                     vec![
                         Change(A, "one", json!({ "spec": { "size": 2 } })),
-                        Touch(A, "one", json!({ "spec": { "region": "us" } })),
                         Report(A, "one", json!({ "url": "here" })),
                     ],
-                    |s| is(s, "us", 1) && source(s)["status"]["url"] == "here",
+                    |s| is(s, "eu", 1) && source(s)["status"]["url"] == "here",
                 ),
+                step("an edit", vec![Touch(A, "one", json!({ "spec": { "region": "us" } }))], |s| is(s, "us", 1)),
                 step("its status rests", vec![pause(json!("Status"))], |s| is(s, "eu", 2)),
                 step(
                     "another status",

@@ -4,7 +4,7 @@
 //!  CRDs, PublishedResources ──▶ plan   pure: every object, and where it belongs
 //!                                 ├─ target  creates, changes or deletes one of them
 //!                                 ├─ crate::mesh  what Platform Mesh needs, here and elsewhere
-//!                                 ├─ values  what the Helm chart is told, and the command that installs the agent
+//!                                 ├─ values  values of the Helm chart, and the command that installs the agent
 //!                                 ├─ manifest  the agent's Deployment, where there is no Helm
 //!                                 ├─ login   the agent's kubeconfig, with a token of a ServiceAccount in the workspace
 //!                                 ├─ standing  what is there already: where the Secret leads, whether the agent runs

@@ -41,7 +41,7 @@ impl FromStr for MeshReference {
     }
 }
 
-/// What the chart is told by its values.
+/// The values of the chart.
 pub struct ChartChoice<'a> {
     /// Where it is: oci://registry/path/api-syncagent.
     pub chart: &'a str,

@@ -1,4 +1,4 @@
-//! What the Helm chart is told: values, and the command that installs the agent. Pure.
+//! Values of the Helm chart, and the command that installs the agent. Pure.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -221,7 +221,7 @@ impl Provider {
         (tokio::spawn(async move { backend::run(config, None, ending).await.unwrap() }), stop)
     }
 
-    /// What a backend is told.
+    /// The options of a backend.
     pub fn config(&self) -> &BackendConfig {
         &self.config
     }
@@ -231,7 +231,7 @@ impl Provider {
         self.stop.clone()
     }
 
-    /// What a replica is told.
+    /// The options of a replica.
     pub fn replica_config(&self, identity: &str) -> BackendConfig {
         let mut config = self.config.clone();
         config.lease = Some(LeaseConfig {

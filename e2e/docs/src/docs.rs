@@ -182,7 +182,8 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
     let folders = programs.iter().filter_map(|program| program.parent().map(Path::to_owned));
     let path =
         std::env::join_paths(folders.chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())))?;
-    let run = Command::new("bash")
+    let (said, complained) = (scratch.path().join("stdout"), scratch.path().join("stderr"));
+    let mut run = Command::new("bash")
         .arg(&file)
         .current_dir(&work)
         .env("PATH", path)
@@ -191,25 +192,33 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
         .env("CARRICK_SOURCE", &source)
         .env_remove("KUBECONFIG")
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(std::fs::File::create(&said)?)
+        .stderr(std::fs::File::create(&complained)?)
         .kill_on_drop(true)
-        .output();
-    let Ok(output) = tokio::time::timeout(limit, run).await else {
-        bail!("not at its end after {} s", limit.as_secs());
+        .spawn()
+        .context("cannot start bash")?;
+    let verdict = match tokio::time::timeout(limit, run.wait()).await {
+        Ok(Ok(status)) if status.success() => return Ok(()),
+        Ok(status) => format!("a command failed: {}", status?),
+        Err(_) => format!("not at its end after {} s; running:\n{}", limit.as_secs(), below(run.id())),
     };
-    let output = output.context("cannot start bash")?;
-    let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
     let mut tails = String::new();
-    for name in ["agent.log", "backend.log", "konnector.log"] {
-        let log = std::fs::read_to_string(work.join(name)).unwrap_or_default();
+    for name in ["plane.log", "agent.log", "backend.log", "konnector.log"] {
+        let log = text(&work.join(name));
         let tail: Vec<&str> = log.lines().rev().take(10).collect();
         if !tail.is_empty() {
             tails.extend(["\n", name, ", latest first:\n", &tail.join("\n")]);
         }
     }
-    ensure!(output.status.success(), "{}\n{}{tails}", told(&output.stdout), told(&output.stderr));
-    Ok(())
+    bail!("{verdict}\n{}\n{}{tails}", text(&said), text(&complained));
+}
+
+/// The commands that a page has running, one to a line, where the system can say that.
+fn below(shell: Option<u32>) -> String {
+    let Some(shell) = shell else { return String::new() };
+    let listed = std::process::Command::new("ps").args(["-o", "args=", "--ppid", &shell.to_string()]).output();
+    listed.map(|answer| String::from_utf8_lossy(&answer.stdout).into_owned()).unwrap_or_default()
 }
 
 fn blocks_are_found_in_their_order() {

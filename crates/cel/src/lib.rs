@@ -52,7 +52,7 @@
 //! - There is no `authorizer`.
 //!
 //! The same holds for expressions of admission policies. Their errors are worded as the API server words them
-//! ([`EvalError::wording`]), apart from positions in lists and computed keys, which are not told.
+//! ([`EvalError::wording`]), apart from positions in lists and computed keys, which are not reported.
 
 mod admission;
 mod budget;

@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn everything_that_can_be_called_is_described_once() {
         let known: Vec<(&str, String)> = usages().into_keys().collect();
-        let mut told: Vec<(&str, String)> =
+        let mut reported: Vec<(&str, String)> =
             entries().iter().map(|entry| (entry.group, entry.name.to_owned())).collect();
-        told.sort_unstable();
-        assert_eq!(told, known);
+        reported.sort_unstable();
+        assert_eq!(reported, known);
         assert!(entries().iter().all(|entry| !entry.usage.is_empty() && entry.summary.ends_with('.')));
     }
 

@@ -77,7 +77,7 @@ pub enum ConnectError {
     NothingFound {
         /// Why this is no pod.
         in_cluster: String,
-        /// The last place looked at.
+        /// The last file that was tried.
         home: PathBuf,
     },
     /// The CA bundle of the kubeconfig is empty, so no server could ever be trusted.

@@ -424,9 +424,9 @@ mod tests {
             (404, "NotFound", r#"namespaces \"x\" not found"#, true),
             (409, "AlreadyExists", r#"secrets \"x\" already exists"#, true),
         ] {
-            let told = api(code, &body(code, reason, message)).discreet().to_string();
-            assert_eq!(told.starts_with(&message.replace('\\', "")), stays, "{told}");
-            assert!(told.ends_with(&format!("({code} {reason})")) && !told.contains("hunter2"), "{told}");
+            let reported = api(code, &body(code, reason, message)).discreet().to_string();
+            assert_eq!(reported.starts_with(&message.replace('\\', "")), stays, "{reported}");
+            assert!(reported.ends_with(&format!("({code} {reason})")) && !reported.contains("hunter2"), "{reported}");
         }
     }
 

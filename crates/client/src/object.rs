@@ -19,7 +19,7 @@ use crate::resource::Resource;
 
 pub(crate) use body::{Body, Packed};
 
-/// Where kcp tells in which logical cluster an object is; whether the feature `kcp` is on or not.
+/// Where kcp records in which logical cluster an object is; whether the feature `kcp` is on or not.
 pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
 
 /// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.

@@ -55,7 +55,7 @@ impl Server {
     }
 
     /// Limits how many bytes one answer, one list with all its pages, or the events of one watch since its last list may have. A larger list is an
-    /// error; a watch that has told so much lists again. So whoever keeps what a watch tells needs about twice as much room at most.
+    /// error; a watch that has reported so much lists again. So whoever keeps what a watch reports needs about twice as much room at most.
     pub fn take_at_most(&self, bytes: usize) {
         self.inner.transport.take_at_most(bytes);
     }

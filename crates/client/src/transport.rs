@@ -87,7 +87,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the head of an answer may take, watches included: servers send it before the first event.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
-/// How often the files of a kubeconfig are looked at: about as often as the kubelet renews them in a pod.
+/// How often the files of a kubeconfig are checked: about as often as the kubelet renews them in a pod.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 const LOOK_INTERVAL_WHEN_REFUSED: Duration = Duration::from_millis(200);
 /// A connection without a sign of life for the two of these together is dead. Long enough for a server that is busy; short enough that the

@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn releases_complain_in_their_own_words() {
-        let told = |words: Words, text: &str| Selector::parse_in(words, text).unwrap_err().to_string();
-        assert!(told(names::V1_34, "a/b/c").contains(": a qualified name must"));
-        assert!(told(names::V1_37, "a/b/c").contains(": a valid label key must"));
+        let reported = |words: Words, text: &str| Selector::parse_in(words, text).unwrap_err().to_string();
+        assert!(reported(names::V1_34, "a/b/c").contains(": a qualified name must"));
+        assert!(reported(names::V1_37, "a/b/c").contains(": a valid label key must"));
         let long = format!("a={}", "b".repeat(64));
-        assert!(told(names::V1_34, &long).ends_with("must be no more than 63 characters"));
-        assert!(told(names::V1_37, &long).ends_with("must be no more than 63 bytes"));
+        assert!(reported(names::V1_34, &long).ends_with("must be no more than 63 characters"));
+        assert!(reported(names::V1_37, &long).ends_with("must be no more than 63 bytes"));
     }
 
     #[test]

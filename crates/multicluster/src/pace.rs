@@ -100,7 +100,7 @@ impl Pace {
     /// The next key of a queue that may run; `None` if the queue is closed.
     pub(crate) async fn next<K: HasCluster + Eq + Hash + Clone>(&self, queue: &Queue<K>) -> Option<Lease<K>> {
         loop {
-            let told = self.inner.room.notified();
+            let notified = self.inner.room.notified();
             let (Admission { lowest, idle, until }, full) = {
                 let course = self.inner.course.lock();
                 (course.admission(Instant::now()), course.full())
@@ -120,7 +120,7 @@ impl Pace {
             };
             tokio::select! {
                 lease = next => return lease,
-                () = told => {}
+                () = notified => {}
                 () = over => {}
             }
         }
@@ -128,11 +128,11 @@ impl Pace {
 
     async fn until(&self, wanted: impl Fn(&Course) -> bool) {
         loop {
-            let told = self.inner.room.notified();
+            let notified = self.inner.room.notified();
             if wanted(&self.inner.course.lock()) {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 

@@ -215,8 +215,8 @@ impl Faults {
     }
 
     /// Something about every rule: its id, the rule itself, and how many requests it has hit.
-    pub(crate) fn rules<T>(&self, tell: impl Fn(RuleId, &Rule, u64) -> T) -> Vec<T> {
-        self.inner.rules.lock().iter().map(|(id, (rule, progress))| tell(*id, rule, progress.hits)).collect()
+    pub(crate) fn rules<T>(&self, report: impl Fn(RuleId, &Rule, u64) -> T) -> Vec<T> {
+        self.inner.rules.lock().iter().map(|(id, (rule, progress))| report(*id, rule, progress.hits)).collect()
     }
 
     /// The faults injected so far.
@@ -238,17 +238,17 @@ impl Faults {
 
     /// Breaks all matching watches that are open now; returns how many.
     pub fn cut_watches(&self, wanted: &Match) -> usize {
-        self.inner.watches.tell(wanted, WatchCommand::Cut)
+        self.inner.watches.report(wanted, WatchCommand::Cut)
     }
 
     /// Silences all matching watches that are open now; returns how many.
     pub fn stall_watches(&self, wanted: &Match) -> usize {
-        self.inner.watches.tell(wanted, WatchCommand::Stall)
+        self.inner.watches.report(wanted, WatchCommand::Stall)
     }
 
     /// Resumes all silent watches: they send what they held back, or end if that is too much.
     pub fn resume_watches(&self) -> usize {
-        self.inner.watches.tell(&Match::any(), WatchCommand::Go)
+        self.inner.watches.report(&Match::any(), WatchCommand::Go)
     }
 
     /// The watches that are open now.

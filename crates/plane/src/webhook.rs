@@ -45,7 +45,7 @@ impl Pending {
 }
 
 impl HookClient {
-    /// Sends a document; the webhook is told how long it may take.
+    /// Sends a document; the webhook receives how long it may take.
     pub(crate) fn start(
         &self,
         address: &HookAddress,
@@ -58,7 +58,7 @@ impl HookClient {
         let address = match address.resolved(resolve) {
             Ok(address) => address,
             Err(why) => {
-                // Whoever waits hears it at once.
+                // Whoever waits is notified at once.
                 let _ = answer.send(Err(format!("Post {url:?}: {why}")));
                 return Pending(pending);
             }

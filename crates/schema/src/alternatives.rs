@@ -46,7 +46,7 @@ impl Schema {
     }
 }
 
-/// The errors of the alternative that came closest: the one that looked at most of the value, the first of several.
+/// The errors of the alternative that came closest: the one that checked most of the value, the first of several.
 fn best(branches: &[Schema], value: &Value, path: &str) -> Vec<Cause> {
     let closest = closest(branches, value);
     closest.map(|(_, schema)| schema.faults(value, path)).unwrap_or_default()
@@ -59,7 +59,7 @@ fn closest<'a>(branches: &'a [Schema], value: &Value) -> Option<(usize, &'a Sche
 
 impl Schema {
     /// How many checks look at a value, whether it passes them or not. The numbers are those of Kubernetes' validator: they decide which
-    /// alternative's errors are told.
+    /// alternative's errors are reported.
     fn weight(&self, value: &Value) -> usize {
         const NODE: usize = 5;
         let checks = &self.checks;
@@ -141,8 +141,9 @@ mod tests {
             ),
         ] {
             let causes = schema.validate(&object, None);
-            let told: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-            assert_eq!(told, wanted, "{object}");
+            let reported: Vec<String> =
+                causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+            assert_eq!(reported, wanted, "{object}");
         }
     }
 }

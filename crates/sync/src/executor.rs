@@ -435,7 +435,7 @@ impl<A: Agent> Executor<'_, A> {
         }
         let existing = existing.unwrap_or_default();
         match self.agent.adopt(&existing, &object) {
-            // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew
+            // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided again
             // once the copy is seen.
             Adoption::Ours => {
                 self.relink(&at, &existing, &object).await?;

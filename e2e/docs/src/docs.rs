@@ -160,7 +160,7 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
     std::fs::create_dir(&source)?;
     std::os::unix::fs::symlink(folder.join("../charts").canonicalize()?, source.join("charts"))?;
     let mut elsewhere = "sed".to_owned();
-    for (port, free) in PORTS.into_iter().zip(ports::free::<3>()?) {
+    for (port, free) in PORTS.into_iter().zip(free_ports()?) {
         script = script.replace(port, &free.to_string());
         elsewhere.extend([" -e s/", port, "/", &free.to_string(), "/g"]);
     }
@@ -212,6 +212,16 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
         }
     }
     bail!("{verdict}\n{}\n{}{tails}", text(&said), text(&complained));
+}
+
+/// A free port for each of those that pages name. None has another one's digits in it: they are replaced one after the other.
+fn free_ports() -> anyhow::Result<[u16; PORTS.len()]> {
+    loop {
+        let free: [u16; PORTS.len()] = ports::free()?;
+        if !free.iter().any(|free| PORTS.iter().any(|port| free.to_string().contains(port))) {
+            return Ok(free);
+        }
+    }
 }
 
 /// The commands that a page has running, one to a line, where the system can say that.

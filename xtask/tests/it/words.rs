@@ -17,6 +17,12 @@ const LEFT_TYPES: [&str; 3] = ["Reach", "RelatedUses", "SecretUses"];
 const PHRASES: [&str; 9] =
     ["told", "heard", "hears", "looked at", "looks at", "laid out anew", "lay out anew", "pump", "bell"];
 
+/// Names of variables, functions and fields that stand for data that is reported or received.
+const IDENTIFIERS: [&str; 4] = ["told", "heard", "hear", "tell"];
+
+/// Crates in which some of those are left from before.
+const LEFT_CRATES: [&str; 6] = ["syncagent", "konnector", "cli", "bind-api", "bind-backend", "kubectl-bind"];
+
 /// Names that stood for several things in one crate.
 const ONCE_PER_CRATE: [&str; 5] = ["Pace", "Verdict", "Outcome", "Session", "Told"];
 
@@ -59,6 +65,24 @@ fn what_operators_read_is_plain_english() {
         }
     }
     assert!(found.is_empty(), "say it as an English-speaking operator would:\n{}", found.join("\n"));
+}
+
+#[test]
+fn data_is_reported_and_received_in_code_too() {
+    let mut found = Vec::new();
+    for (file, text) in sources() {
+        let name = file.components().next().unwrap().as_os_str().to_str().unwrap().to_owned();
+        if LEFT_CRATES.contains(&name.as_str()) {
+            continue;
+        }
+        let literals: Vec<String> = literals(&text).into_iter().filter(|literal| literal.contains(' ')).collect();
+        let code = literals.iter().fold(text, |text, literal| text.replace(literal, ""));
+        let code: String = code.lines().map(|line| format!("{} ", line.split(" //").next().unwrap())).collect();
+        let words: BTreeSet<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let bad = IDENTIFIERS.iter().filter(|word| words.contains(*word));
+        found.extend(bad.map(|word| format!("{}: {word}", file.display())));
+    }
+    assert!(found.is_empty(), "name what it is, see docs/glossary.md:\n{}", found.join("\n"));
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// A server of a pool, which is told if versions go back.
+    /// A server of a pool, which is notified if versions go back.
     pub(super) fn of_pool(rewound: watch::Sender<u64>) -> Self {
         Self { rewound, ..Self::default() }
     }

@@ -380,7 +380,7 @@ impl Watch {
         if self.taken > self.client.most() {
             return match reading.version {
                 None => self.too_large(),
-                // Whoever keeps all this may be told of many objects that nobody has any more.
+                // Whoever keeps all this may have received many objects that nobody has any more.
                 Some(_) => WatchStep::List,
             };
         }

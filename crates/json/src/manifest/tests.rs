@@ -136,8 +136,8 @@ fn what_kubectl_refuses_is_refused_with_line_and_reason() {
         ("kind: List\nitems:\n- {kind: List, items: []}\n".to_owned(), "object 1 is a List in a List"),
     ];
     for (text, wanted) in table {
-        let told = objects(&text).expect_err(&text).to_string();
-        assert!(told.contains(wanted), "{told}\nwanted {wanted}\n{text}");
+        let reported = objects(&text).expect_err(&text).to_string();
+        assert!(reported.contains(wanted), "{reported}\nwanted {wanted}\n{text}");
     }
 }
 

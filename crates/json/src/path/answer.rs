@@ -14,7 +14,7 @@ use crate::go;
 
 /// Answers one question on a document.
 ///
-/// `gjson` (or `get`) tells what the path leads to as `exists=… type=… raw=… str=…`, `sjsonset` (or `set`) gives the
+/// `gjson` (or `get`) prints what the path leads to as `exists=… type=… raw=… str=…`, `sjsonset` (or `set`) gives the
 /// document with `value`, which is JSON, at the path, `sjsondel` (or `delete`) the document without what is there.
 pub fn answer(op: &str, path: &str, input: &str, value: Option<&str>) -> Result<String, PathError> {
     match op {

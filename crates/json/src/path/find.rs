@@ -208,7 +208,7 @@ impl<'a, 'p> Walk<'a, 'p> {
         self.bytes[from..].iter().position(|byte| scan::starts_value(*byte)).map(|skipped| from + skipped)
     }
 
-    /// Looks at the value that starts at a byte: it is found, or searched, or passed over.
+    /// Visits the value that starts at a byte: it is found, or searched, or passed over.
     fn visit(&mut self, start: usize, matched: bool, rest: Rest<'p>, scope: Scope<'_>) -> usize {
         match rest {
             Rest::Dot(path) if matched && matches!(self.bytes[start], b'{' | b'[') => {

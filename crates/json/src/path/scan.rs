@@ -62,7 +62,7 @@ pub(super) fn string(text: &[u8], open: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// The first quote or backslash. Most of the time of reading goes into strings, so eight bytes are looked at together.
+/// The first quote or backslash. Most of the time of reading goes into strings, so eight bytes are compared together.
 #[inline]
 fn quote_or_backslash(text: &[u8]) -> Option<usize> {
     let (words, rest) = text.as_chunks::<8>();

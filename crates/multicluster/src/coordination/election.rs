@@ -109,7 +109,7 @@ impl Election {
 
     /// Waits until this candidate leads, and returns until when it may do so without a renewal.
     pub async fn acquire(&mut self, report: Report<'_>) -> Leadership {
-        let mut told = None;
+        let mut reported = None;
         loop {
             let started = Instant::now();
             match tokio::time::timeout(self.deadline(), self.attempt()).await {
@@ -121,9 +121,9 @@ impl Election {
                 }
                 Ok(Ok(Attempt::HeldBy(holder))) => {
                     report(Ok(()));
-                    if told.as_ref() != Some(&holder) {
+                    if reported.as_ref() != Some(&holder) {
                         tracing::info!(lease = self.shown(), holder, "Waiting for the lease.");
-                        told = Some(holder);
+                        reported = Some(holder);
                     }
                 }
                 Ok(Err(error)) => report(Err(&format!("lease {}: {error}", self.shown()))),

@@ -157,9 +157,9 @@ mod tests {
     async fn all(multi: Multi) -> Vec<String> {
         let events = multi.events();
         drop(multi);
-        let mut told: Vec<String> = events.map(|event| describe(&event)).collect().await;
-        told.sort();
-        told
+        let mut reported: Vec<String> = events.map(|event| describe(&event)).collect().await;
+        reported.sort();
+        reported
     }
 
     #[tokio::test]
@@ -184,10 +184,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_provider_that_panics_is_asked_anew_and_the_others_do_not_notice() {
         let multi = Multi::new().with("a", Single::new("x", unreachable_client())).with("b", Shaky(false.into()));
-        let told = all(multi).await;
-        let count = |event: &str| told.iter().filter(|told| *told == event).count();
-        assert_eq!((count("up a#x"), count("engage a#x at a#x"), count("engage b#x at b#x")), (1, 1, 1), "{told:?}");
-        assert_eq!((count("failing b#the provider"), count("recovered b#the provider")), (1, 1), "{told:?}");
+        let reported = all(multi).await;
+        let count = |event: &str| reported.iter().filter(|reported| *reported == event).count();
+        assert_eq!(
+            (count("up a#x"), count("engage a#x at a#x"), count("engage b#x at b#x")),
+            (1, 1, 1),
+            "{reported:?}"
+        );
+        assert_eq!((count("failing b#the provider"), count("recovered b#the provider")), (1, 1), "{reported:?}");
     }
 
     #[tokio::test]
@@ -212,18 +216,18 @@ mod tests {
     async fn a_removed_provider_takes_its_clusters_along_and_a_replaced_one_starts_anew() {
         let multi = Multi::new().with("a", Single::new("x", unreachable_client()));
         let mut events = multi.events();
-        let mut told = Vec::new();
-        while told.len() < 3 {
-            told.push(describe(&events.next().await.unwrap()));
+        let mut reported = Vec::new();
+        while reported.len() < 3 {
+            reported.push(describe(&events.next().await.unwrap()));
         }
         multi.insert("a", Single::new("y", unreachable_client()));
         assert!(multi.remove("a"));
         assert!(!multi.remove("a"));
         drop(multi);
-        told.extend(events.map(|event| describe(&event)).collect::<Vec<_>>().await);
-        assert_eq!(told[..5], ["up a#x", "engage a#x at a#x", "synced", "disengage a#x", "down a#x"]);
+        reported.extend(events.map(|event| describe(&event)).collect::<Vec<_>>().await);
+        assert_eq!(reported[..5], ["up a#x", "engage a#x at a#x", "synced", "disengage a#x", "down a#x"]);
         let (ups, downs) =
-            told[5..].iter().partition::<Vec<_>, _>(|event| event.starts_with("up") || event.starts_with("eng"));
-        assert_eq!(ups.len(), downs.len(), "{told:?}");
+            reported[5..].iter().partition::<Vec<_>, _>(|event| event.starts_with("up") || event.starts_with("eng"));
+        assert_eq!(ups.len(), downs.len(), "{reported:?}");
     }
 }

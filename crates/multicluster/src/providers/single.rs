@@ -69,16 +69,16 @@ mod tests {
     async fn a_single_cluster_is_there_from_the_start() {
         let single = Single::new("local", unreachable_client());
         for _ in 0..2 {
-            let told: Vec<String> = single.events().map(|event| describe(&event)).collect().await;
-            assert_eq!(told, ["up local", "engage local at local", "synced"]);
+            let reported: Vec<String> = single.events().map(|event| describe(&event)).collect().await;
+            assert_eq!(reported, ["up local", "engage local at local", "synced"]);
         }
     }
 
     #[tokio::test]
     async fn nothing_is_complete_at_once() {
         for provider in [Box::new(Nop) as Box<dyn Provider>, Box::new(Single::new("", unreachable_client()))] {
-            let told: Vec<String> = provider.events().map(|event| describe(&event)).collect().await;
-            assert_eq!(told, ["synced"]);
+            let reported: Vec<String> = provider.events().map(|event| describe(&event)).collect().await;
+            assert_eq!(reported, ["synced"]);
         }
     }
 }

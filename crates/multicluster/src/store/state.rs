@@ -32,7 +32,7 @@ pub(super) struct StoreState<K> {
     ledger: Option<Arc<Ledger>>,
     /// Panics of index functions that have not been reported yet.
     panics: Vec<Panicked>,
-    /// Objects looked at to find those that are gone.
+    /// Objects compared to find those that are gone.
     #[cfg(test)]
     pub(super) visited: std::sync::atomic::AtomicUsize,
 }

@@ -72,9 +72,9 @@ async fn the_provider_follows_the_slice_to_its_bindings() {
         ],
         Then::Hold,
     ));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..7 {
-        told.push(next(&mut fleet).await);
+        reported.push(next(&mut fleet).await);
     }
     let wanted = [
         "up ex",
@@ -85,7 +85,7 @@ async fn the_provider_follows_the_slice_to_its_bindings() {
         "recovered ex",
         "disengaged one",
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     let lines = server.lines();
     let slices =
         "GET /clusters/root:prov/apis/apis.kcp.io/v1alpha1/apiexportendpointslices?fieldSelector=metadata.name%3Ds&";
@@ -101,7 +101,7 @@ async fn bindings_are_watched_in_the_older_version_where_there_is_no_other_and_h
     let server = TestServer::start(vec![]).await;
     let client = server.server().at_path("/clusters/root:prov");
     let url = client.url().replace("/clusters/root:prov", "/ex");
-    let (met, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (met, mut received) = tokio::sync::mpsc::unbounded_channel();
     let mut fleet = ApiExport::new(client, "s")
         .hooks(move |_, binding, _| {
             let _ = met.send(binding);
@@ -117,7 +117,7 @@ async fn bindings_are_watched_in_the_older_version_where_there_is_no_other_and_h
     for wanted in ["up ex", "engaged one at ex"] {
         assert_eq!(next(&mut fleet).await, wanted);
     }
-    let claims = heard.recv().await.unwrap().spec.permission_claims;
+    let claims = received.recv().await.unwrap().spec.permission_claims;
     assert!(claims[0].is_accepted() && claims[0].allows("create") && claims[0].selector.match_all, "{claims:?}");
     let lines = server.lines();
     assert!(lines[2].starts_with("GET /ex/clusters/*/apis/apis.kcp.io/v1alpha1/apibindings?"), "{lines:?}");
@@ -134,17 +134,17 @@ async fn an_endpoint_that_leaves_the_slice_is_not_watched_any_more() {
     let bindings = Answer::Watch(vec![event("ADDED", &binding("one")), end_of_list(8)], Then::Hold);
     server.then(served(&["v1alpha2"]));
     server.then(Answer::For("apibindings", Box::new(bindings)));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..3 {
-        told.push(next(&mut fleet).await);
+        reported.push(next(&mut fleet).await);
     }
     // A watch that ended early first asks for the server's version.
     slices(list(5, &[]));
     slices(Answer::Watch(vec![event("MODIFIED", &slice(&[]))], Then::Hold));
     for _ in 0..2 {
-        told.push(next(&mut fleet).await);
+        reported.push(next(&mut fleet).await);
     }
-    assert_eq!(told, ["up ex", "engaged one at ex", "synced", "disengaged one", "down ex"]);
+    assert_eq!(reported, ["up ex", "engaged one at ex", "synced", "disengaged one", "down ex"]);
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn a_filter_that_panics_over_one_binding_is_told_and_judges_the_others() {
     let server = TestServer::start(vec![]).await;
     let client = server.server().at_path("/clusters/root:prov");
     let url = client.url().replace("/clusters/root:prov", "/ex");
-    let (met, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (met, mut received) = tokio::sync::mpsc::unbounded_channel();
     let provider = ApiExport::new(client, "s").grace(Duration::MAX).filter(|binding| {
         assert!(!binding.metadata.labels.is_empty(), "no label");
         true
@@ -183,12 +183,12 @@ async fn a_filter_that_panics_over_one_binding_is_told_and_judges_the_others() {
         event("MODIFIED", &later("one")),
     ];
     server.then(Answer::For("apibindings", Box::new(Answer::Watch(bindings, Then::Hold))));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..6 {
-        told.push(next(&mut fleet).await);
+        reported.push(next(&mut fleet).await);
     }
-    assert!(told[1].starts_with("failing ex ") && told[1].contains("panicked: no label"), "{told:?}");
-    assert_eq!(told[0], "up ex");
-    assert_eq!(told[2..], ["engaged two at ex", "synced", "recovered ex", "engaged one at ex"]);
-    assert_eq!(heard.recv().await.as_deref(), Some("one"), "hooks go on");
+    assert!(reported[1].starts_with("failing ex ") && reported[1].contains("panicked: no label"), "{reported:?}");
+    assert_eq!(reported[0], "up ex");
+    assert_eq!(reported[2..], ["engaged two at ex", "synced", "recovered ex", "engaged one at ex"]);
+    assert_eq!(received.recv().await.as_deref(), Some("one"), "hooks go on");
 }

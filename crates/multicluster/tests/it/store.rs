@@ -97,8 +97,8 @@ fn a_new_list_reports_deletes_that_were_missed() {
         events
     };
     apply(&store, A, list(&[("x", 1), ("y", 2), ("z", 3)]));
-    let told = apply(&store, A, list(&[("x", 1), ("z", 4), ("new", 5)]));
-    assert_eq!(told, ["c|ns/z@3 -> c|ns/z@4", "+c|ns/new@5", "-c|ns/y@2"]);
+    let reported = apply(&store, A, list(&[("x", 1), ("z", 4), ("new", 5)]));
+    assert_eq!(reported, ["c|ns/z@3 -> c|ns/z@4", "+c|ns/new@5", "-c|ns/y@2"]);
 }
 
 #[test]

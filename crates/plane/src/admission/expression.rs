@@ -13,7 +13,7 @@ pub(super) struct Expression {
 impl Expression {
     /// Compiles an expression for values of one type.
     pub(super) fn new(source: &str, scope: &AdmissionScope, wanted: AdmissionType) -> Self {
-        let compiled = Admission::compile(source, scope, wanted).map_err(|error| told(&error, source));
+        let compiled = Admission::compile(source, scope, wanted).map_err(|error| wording(&error, source));
         Self { source: source.to_owned(), compiled }
     }
 
@@ -33,7 +33,7 @@ impl Expression {
 }
 
 /// A compile error in the API server's words.
-pub(super) fn told(error: &CompileError, source: &str) -> String {
+pub(super) fn wording(error: &CompileError, source: &str) -> String {
     match error {
         CompileError::InvalidResult(why) => why.clone(),
         other => format!("compilation failed: {}", other.listing(source)),

@@ -60,7 +60,7 @@ impl Webhook {
         }
     }
 
-    /// The version in which the webhook wants to hear of a request, if it does.
+    /// The version in which the webhook wants to receive a request, if it does.
     fn wants<'a>(
         &self,
         request: &'a AdmissionRequest<'_>,
@@ -101,7 +101,7 @@ impl Webhook {
     }
 
     /// Waits for the answer; warnings are added, a refusal is an error.
-    fn hear(
+    fn receive(
         &self,
         question: &Question,
         pending: Pending,
@@ -189,7 +189,7 @@ fn change(
     let old = shown(request.old, version, around).map_err(Failure::Refused)?;
     let old = if old.is_null() { old } else { request.located(&old) };
     let (question, pending) = hook.ask(request, version, &seen, &old, calls)?;
-    let answer = hook.hear(&question, pending, true, warnings)?;
+    let answer = hook.receive(&question, pending, true, warnings)?;
     if answer.patch.is_empty() {
         return Ok(false);
     }
@@ -229,8 +229,8 @@ pub(super) fn validate(
         .collect();
     let mut first = None;
     for (hook, asked) in asked {
-        let heard = asked.and_then(|(question, pending)| hook.hear(&question, pending, false, warnings));
-        if let Err(failure) = heard {
+        let received = asked.and_then(|(question, pending)| hook.receive(&question, pending, false, warnings));
+        if let Err(failure) = received {
             first = first.or(hook.judged(failure).err());
         }
     }

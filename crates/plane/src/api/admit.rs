@@ -283,7 +283,7 @@ fn scale(scope: &Scope, object: &Value) -> Value {
     scale
 }
 
-/// Clients hear every warning once.
+/// Clients receive every warning once.
 fn dedup(warnings: &mut Vec<String>) {
     let mut seen: Vec<String> = Vec::new();
     for warning in warnings.drain(..) {

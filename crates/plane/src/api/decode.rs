@@ -292,9 +292,9 @@ fn unknown_fields(
     };
     let duplicates = options.duplicates.iter().filter(|field| scope.resource.is_custom() || !below(field));
     // Warnings name each line of YAML, a refusal names all of them at once.
-    let strict = options.strict.iter().flat_map(|told| match options.validation {
-        FieldValidation::Strict => vec![told.clone()],
-        _ => told.lines().skip(1).map(|line| line.trim().to_owned()).collect(),
+    let strict = options.strict.iter().flat_map(|reported| match options.validation {
+        FieldValidation::Strict => vec![reported.clone()],
+        _ => reported.lines().skip(1).map(|line| line.trim().to_owned()).collect(),
     });
     let faults: Vec<String> = strict
         .chain(duplicates.map(|field| format!("duplicate field \"{field}\"")))

@@ -42,7 +42,7 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// The options as they were sent, for webhooks and policies.
     pub sent: Value,
-    /// The object is one of a whole collection that is deleted: webhooks and policies are not told its name.
+    /// The object is one of a whole collection that is deleted: webhooks and policies do not receive its name.
     pub collection: bool,
 }
 

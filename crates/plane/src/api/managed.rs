@@ -138,10 +138,10 @@ pub(super) fn written(
     if let Some(known) = old.and_then(|old| unmoved(scope, old, sent, options, subresource)) {
         return known;
     }
-    let told = if subresource.is_empty() && !is_reset(sent) { entries(sent) } else { Vec::new() };
+    let reported = if subresource.is_empty() && !is_reset(sent) { entries(sent) } else { Vec::new() };
     let mut known = match old {
-        Some(old) if told.is_empty() && (!subresource.is_empty() || !is_reset(sent)) => entries(old),
-        _ => told,
+        Some(old) if reported.is_empty() && (!subresource.is_empty() || !is_reset(sent)) => entries(old),
+        _ => reported,
     };
     if old.is_some() && known.is_empty() {
         // Nobody kept track so far, and only the first apply begins with it.

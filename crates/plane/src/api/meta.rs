@@ -298,12 +298,12 @@ mod tests {
         let object = json!({"metadata": {
             "labels": {"a/b/c": "x", long.clone(): long}, "finalizers": ["a/b/c"], "annotations": {"a/b/c": "x"},
         }});
-        let told = |release: Release| {
+        let reported = |release: Release| {
             let causes = check_metadata(&object, release.label_words(), false);
             causes.into_iter().map(|cause| cause.message).collect::<Vec<_>>()
         };
-        let count = |told: &[String], text: &str| told.iter().filter(|message| message.contains(text)).count();
-        let (older, newer) = (told(Release::V1_34), told(Release::V1_35));
+        let count = |reported: &[String], text: &str| reported.iter().filter(|message| message.contains(text)).count();
+        let (older, newer) = (reported(Release::V1_34), reported(Release::V1_35));
         assert_eq!([count(&older, "a qualified name must"), count(&newer, "a qualified name must")], [3, 0]);
         assert_eq!([count(&older, "a valid label key must"), count(&newer, "a valid label key must")], [0, 3]);
         assert_eq!([count(&older, "no more than 63 characters"), count(&newer, "no more than 63 characters")], [2, 0]);

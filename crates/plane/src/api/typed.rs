@@ -50,7 +50,7 @@ pub(super) fn faults(scope: &Scope, config: &Value) -> Result<Vec<String>, Statu
 /// Refuses a configuration that does not fit.
 pub(super) fn check(scope: &Scope, config: &Value) -> Result<(), Status> {
     let faults = faults(scope, config)?;
-    let told = match &faults[..] {
+    let reported = match &faults[..] {
         [] => return Ok(()),
         [one] => one.clone(),
         several => format!("errors:\n  {}", several.join("\n  ")),
@@ -58,7 +58,7 @@ pub(super) fn check(scope: &Scope, config: &Value) -> Result<(), Status> {
     let text = |key: &str| config["metadata"][key].as_str().unwrap_or_default();
     let (group, kind) = (&scope.resource.group, &scope.resource.kind);
     let message = format!(
-        "failed to create typed patch object ({}/{}; {group}/{}, Kind={kind}): {told}",
+        "failed to create typed patch object ({}/{}; {group}/{}, Kind={kind}): {reported}",
         text("namespace"),
         text("name"),
         scope.version

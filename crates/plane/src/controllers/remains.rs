@@ -1,4 +1,4 @@
-//! What is left of a namespace that is being deleted, as its conditions tell it.
+//! What is left of a namespace that is being deleted, as its conditions report it.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Remains {
         self.kinds.is_empty()
     }
 
-    /// Brings the conditions of a namespace up to date; tells whether they have changed.
+    /// Brings the conditions of a namespace up to date; returns whether they have changed.
     pub(super) fn report(&self, namespace: &mut Value, now: &str) -> bool {
         if !namespace["status"]["conditions"].is_array() {
             namespace["status"]["conditions"] = json!([]);
@@ -52,11 +52,12 @@ impl Remains {
         for (kind, fine_reason, fine_message) in FINE {
             let (status, reason, message) = match kind {
                 CONTENT if !self.kinds.is_empty() => {
-                    let list = told(&self.kinds, |kind, count| format!("{kind} has {count} resource instances"));
+                    let list = reported(&self.kinds, |kind, count| format!("{kind} has {count} resource instances"));
                     ("True", "SomeResourcesRemain", format!("Some resources are remaining: {list}"))
                 }
                 FINALIZERS if !self.finalizers.is_empty() => {
-                    let list = told(&self.finalizers, |name, count| format!("{name} in {count} resource instances"));
+                    let list =
+                        reported(&self.finalizers, |name, count| format!("{name} in {count} resource instances"));
                     let message = format!("Some content in the namespace has finalizers remaining: {list}");
                     ("True", "SomeFinalizersRemain", message)
                 }
@@ -81,7 +82,7 @@ impl Remains {
     }
 }
 
-fn told(counts: &BTreeMap<String, usize>, line: impl Fn(&str, usize) -> String) -> String {
+fn reported(counts: &BTreeMap<String, usize>, line: impl Fn(&str, usize) -> String) -> String {
     let mut lines: Vec<String> = counts.iter().map(|(name, count)| line(name, *count)).collect();
     lines.sort();
     lines.join(", ")

@@ -78,15 +78,15 @@ fn check_versions(spec: &Value, faults: &mut Faults) {
         version::check_columns(&version["additionalPrinterColumns"], &place, faults);
     }
     let names: Vec<&str> = all.iter().map(|version| text(version, "name")).collect();
-    let mut told = |why: &str| {
+    let mut reported = |why: &str| {
         let list: Vec<String> = all.iter().map(|version| ordered(version, &VERSION)).collect();
         faults.shown("spec.versions", &format!("[{}]", list.join(",")), why);
     };
     if names.iter().enumerate().any(|(index, name)| names[..index].contains(name)) {
-        told("must contain unique version names");
+        reported("must contain unique version names");
     }
     if all.iter().filter(|version| is_true(&version["storage"])).count() != 1 {
-        told("must have exactly one version marked as storage version");
+        reported("must have exactly one version marked as storage version");
     }
 }
 
@@ -190,13 +190,13 @@ mod tests {
         })
     }
 
-    fn told(object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn reported(object: &Value, old: Option<&Value>) -> Vec<String> {
         schema_faults(object, old).iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
     }
 
     #[test]
     fn a_good_schema_has_no_faults() {
-        assert_eq!(told(&object(), None), Vec::<String>::new());
+        assert_eq!(reported(&object(), None), Vec::<String>::new());
     }
 
     #[test]
@@ -206,14 +206,14 @@ mod tests {
         bad["spec"]["group"] = "example".into();
         bad["spec"]["names"]["kind"] = "wi dget".into();
         bad["spec"]["versions"][0]["schema"]["properties"]["spec"] = json!({});
-        let told = told(&bad, None);
+        let reported = reported(&bad, None);
         let expected = [
             "metadata.name: Invalid value: \"1v.widgets.example\": must match ^[a-z]([-a-z0-9]*[a-z0-9])?$ in front of .widgets.example",
             "spec.group: Invalid value: \"example\": should be a domain with at least one dot",
             "spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields",
         ];
-        assert_eq!(told[..3], expected);
-        assert!(told[3].starts_with("spec.names.kind: Invalid value: \"wi dget\""), "{told:?}");
+        assert_eq!(reported[..3], expected);
+        assert!(reported[3].starts_with("spec.names.kind: Invalid value: \"wi dget\""), "{reported:?}");
     }
 
     #[test]
@@ -221,15 +221,15 @@ mod tests {
         let old = object();
         let mut new = old.clone();
         new["metadata"]["labels"] = json!({ "a": "b" });
-        assert_eq!(told(&new, Some(&old)), Vec::<String>::new());
+        assert_eq!(reported(&new, Some(&old)), Vec::<String>::new());
         new["spec"]["scope"] = "Cluster".into();
-        let told = told(&new, Some(&old));
-        assert_eq!(told.len(), 1);
+        let reported = reported(&new, Some(&old));
+        assert_eq!(reported.len(), 1);
         assert!(
-            told[0].starts_with(
+            reported[0].starts_with(
                 "spec: Invalid value: {\"group\":\"example.io\",\"names\":{\"plural\":\"widgets\",\"singular\":\"widget\",\"kind\":"
-            ) && told[0].ends_with(": is immutable"),
-            "{told:?}"
+            ) && reported[0].ends_with(": is immutable"),
+            "{reported:?}"
         );
     }
 }

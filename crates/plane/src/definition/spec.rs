@@ -151,15 +151,15 @@ fn check_versions(spec: &Value, faults: &mut Faults) {
         check_selectable(version, version.get("schema"), &place, faults);
     }
     let names: Vec<&str> = all.iter().map(|version| text(version, "name")).collect();
-    let mut told = |why: &str| {
+    let mut reported = |why: &str| {
         let all = spec["versions"].as_array().map(|list| shown::list(list.iter(), &VERSION));
         faults.shown("spec.versions", all.as_deref().unwrap_or("null"), why);
     };
     if names.iter().enumerate().any(|(index, name)| names[..index].contains(name)) {
-        told("must contain unique version names");
+        reported("must contain unique version names");
     }
     if all.iter().filter(|version| is_true(&version["storage"])).count() != 1 {
-        told("must have exactly one version marked as storage version");
+        reported("must have exactly one version marked as storage version");
     }
     if let Some(first) = names.first().filter(|name| !name.is_empty() && !names::V1_34.dns1035_label(name).is_empty()) {
         faults.invalid("spec.version", &(*first).into(), &names::V1_34.dns1035_label(first).join(","));
@@ -298,7 +298,7 @@ fn is_protected(group: &str) -> bool {
         .any(|owner| group.strip_suffix(owner).is_some_and(|before| before.is_empty() || before.ends_with('.')))
 }
 
-/// The condition that tells whether a CRD in one of Kubernetes' own groups is approved: status, reason and message.
+/// The condition that says whether a CRD in one of Kubernetes' own groups is approved: status, reason and message.
 pub(crate) fn approval_condition(crd: &Value) -> Option<(&'static str, &'static str, String)> {
     if !is_protected(text(&crd["spec"], "group")) {
         return None;

@@ -72,10 +72,10 @@ fn faulty_rules_are_refused_as_the_api_server_refuses_them() {
     for case in recorded["schemas"].as_array().unwrap() {
         let mut faults = Faults::default();
         schema::check(Some(&json!({"openAPIV3Schema": case["schema"]})), false, "", &mut faults);
-        let told = faults.0.iter().map(|cause| format!("{}: {}", cause.field, cause.message));
+        let reported = faults.0.iter().map(|cause| format!("{}: {}", cause.field, cause.message));
         // Recorded without what is around the schema.
-        let told = told.map(|text| text.replace(".openAPIV3Schema", "openAPIV3Schema"));
-        let (mut got, mut want) = (told.collect::<Vec<_>>(), texts(&case["want"]));
+        let reported = reported.map(|text| text.replace(".openAPIV3Schema", "openAPIV3Schema"));
+        let (mut got, mut want) = (reported.collect::<Vec<_>>(), texts(&case["want"]));
         got.sort();
         want.sort();
         if got != want {

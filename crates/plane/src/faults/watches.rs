@@ -35,14 +35,14 @@ impl Watches {
     }
 
     /// Sends a command to all matching watches; returns how many there are.
-    pub(super) fn tell(&self, wanted: &Match, order: WatchCommand) -> usize {
+    pub(super) fn report(&self, wanted: &Match, order: WatchCommand) -> usize {
         let open = self.open.lock();
-        let mut told = 0;
+        let mut reported = 0;
         for (_, sender) in open.values().filter(|(ask, _)| wanted.fits(ask)) {
             sender.send_replace(order);
-            told += 1;
+            reported += 1;
         }
-        told
+        reported
     }
 
     pub(super) fn open(&self) -> Vec<RequestInfo> {

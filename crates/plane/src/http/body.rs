@@ -160,12 +160,12 @@ pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value
     if carrick_json::depth(content) > deepest() {
         return Err("exceeded max depth".to_owned());
     }
-    let told = |error: serde_json::Error| json_fault(content).unwrap_or_else(|| error.to_string());
+    let reported = |error: serde_json::Error| json_fault(content).unwrap_or_else(|| error.to_string());
     let mut reader = serde_json::Deserializer::from_slice(content);
     // It was validated above.
     reader.disable_recursion_limit();
-    let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(told)?;
-    reader.end().map_err(told)?;
+    let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(reported)?;
+    reader.end().map_err(reported)?;
     Ok(value)
 }
 

@@ -166,13 +166,13 @@ impl Control {
 
     fn order(&self, order: &str, content: &[u8]) -> ControlResponse {
         let wanted: Match = if content.is_empty() { Match::any() } else { read(content)? };
-        let told = match order {
+        let reported = match order {
             "cut" => self.faults.cut_watches(&wanted),
             "stall" => self.faults.stall_watches(&wanted),
             "resume" => self.faults.resume_watches(),
             _ => return Err((404, format!("watches cannot {order:?}: say cut, stall or resume"))),
         };
-        Ok(json!({"watches": told}))
+        Ok(json!({"watches": reported}))
     }
 
     async fn endpoint(&self, number: &str, order: &str) -> ControlResponse {

@@ -104,9 +104,9 @@ pub(super) fn status(status: &Status, format: Format) -> Reply {
 pub(super) fn warn(mut reply: Reply, warnings: &[String]) -> Reply {
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        // Nothing is told twice, and what does not fit into a header is not told at all.
+        // Nothing is sent twice, and what does not fit into a header is not sent at all.
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\""))
-            && !reply.headers().get_all(header::WARNING).iter().any(|told| *told == value)
+            && !reply.headers().get_all(header::WARNING).iter().any(|reported| *reported == value)
         {
             reply.headers_mut().append(header::WARNING, value);
         }

@@ -184,7 +184,7 @@ pub(super) fn attributes(method: &http::Method, target: &Target, query: &Query) 
         _ => "",
     };
     // A field selector for a name counts as a request for that name, so that RBAC rules with resourceNames match.
-    // Where the other selector makes no sense, this one is not looked at.
+    // Where the other selector makes no sense, this one is not checked.
     let readable = query.get("labelSelector").is_none_or(|labels| Selector::parse(labels).is_ok());
     let selected = query.get("fieldSelector").filter(|_| readable).and_then(|fields| {
         fields.split(',').find_map(|part| part.strip_prefix("metadata.name==").or(part.strip_prefix("metadata.name=")))

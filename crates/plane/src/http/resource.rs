@@ -365,8 +365,8 @@ impl Call<'_> {
             "application/json-patch+json" => Patch::Json(read().unwrap_or_else(unreadable)),
             "application/strategic-merge-patch+json" => Patch::Strategic(read().unwrap_or_else(unreadable)),
             "application/apply-patch+yaml" => {
-                let (config, told) = applied(&content, options.validation)?;
-                warnings = told;
+                let (config, reported) = applied(&content, options.validation)?;
+                warnings = reported;
                 Patch::Apply(config)
             }
             _ if !scope.resource.is_custom() => {

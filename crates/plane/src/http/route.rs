@@ -190,7 +190,7 @@ async fn answer(
     }
     let attributes =
         Attributes { verb: method.as_str().to_lowercase(), path: root.rest.clone(), ..Attributes::default() };
-    // The server of virtual workspaces lets everybody ask for its health, but has nothing to tell about it there.
+    // The server of virtual workspaces lets everybody ask for its health, but has nothing to report there.
     if !root.is_virtual() || !OPEN_PATHS.contains(&&*root.rest) {
         root.authorize(api, &caller, &attributes)?;
     }

@@ -295,7 +295,7 @@ impl Controller {
             }
         }
         let (before, after) = (before.applied_permission_claims, after.applied_permission_claims);
-        // Nobody looks at the objects of a binding that is gone: they keep their labels until they are written next, as in kcp.
+        // Nobody reconciles the objects of a binding that is gone: they keep their labels until they are written next, as in kcp.
         if before != after && !gone {
             for claim in before.iter().chain(&after) {
                 self.push(QueueItem::Relabel(cluster.clone(), kind_of(claim)));

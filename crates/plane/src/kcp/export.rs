@@ -155,7 +155,7 @@ pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&s
             (Condition::fails(API_EXPORT_VALID, Severity::Error, "APIExportNotFound", message), Vec::new())
         };
         slice.status.endpoints = endpoints;
-        // Without an export nobody looks at the partition.
+        // Without an export nobody reconciles the partition.
         if verdict.is_true() {
             condition::set(&mut slice.status.conditions, Condition::holds(PARTITION_VALID), &now());
         }

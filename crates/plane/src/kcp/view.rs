@@ -398,7 +398,7 @@ impl View {
     }
 }
 
-/// The virtual workspace of an export that does not exist: those who could use it hear that, others that they may not.
+/// The virtual workspace of an export that does not exist: those who could use it learn that, others that they may not.
 fn absent(data: &Data, home: &str, name: &str, path: &str, target: Target, rest: String) -> VirtualView {
     let why = format!("API export not found: apiexport.apis.kcp.io \"{name}\" not found");
     let message = format!("Internal Server Error: \"{path}\": {why}\n");

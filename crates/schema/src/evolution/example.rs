@@ -20,7 +20,7 @@ use crate::evolution::sample::samples;
 const CHANGES: usize = 60;
 /// How many objects are validated in all, so that no schema takes minutes.
 const TRIES: usize = 12_000;
-/// How many complaints are looked at before a change.
+/// How many complaints are considered before a change.
 const COMPLAINTS: usize = 8;
 
 /// No object was found that the schema allows.
@@ -78,8 +78,8 @@ struct Attempt {
 impl Attempt {
     /// What is wrong, whatever the values: two objects with the same complaints are alike.
     fn complaints(&self) -> String {
-        let told = self.causes.iter().map(|cause| format!("{} {}", cause.field, cause.reason));
-        told.collect::<Vec<_>>().join("\n")
+        let reported = self.causes.iter().map(|cause| format!("{} {}", cause.field, cause.reason));
+        reported.collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -11,7 +11,7 @@ use crate::evolution::sample::samples;
 
 /// How many objects are tried for one pair of versions.
 const TRIES: usize = 240;
-/// How many losses are told for one pair of versions.
+/// How many losses are reported for one pair of versions.
 const MOST: usize = 6;
 
 /// Something that a conversion does not keep.
@@ -36,7 +36,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Converts objects of every version that is served or stored to every other one and back, and tells what does not come back as it was.
+/// Converts objects of every version that is served or stored to every other one and back, and reports what does not come back as it was.
 ///
 /// Objects are those that the schema of their version allows, as they are stored. Empty objects count as absent: many conversions cannot keep
 /// them, and few APIs tell them apart.
@@ -112,8 +112,8 @@ impl Trip<'_> {
         let mut unknown = Vec::new();
         self.there.prune(&mut without_empty(&there), &mut unknown);
         if !unknown.is_empty() {
-            let told = |path: String| (path, format!("{to} has no such field, and what is left there is dropped"));
-            return unknown.into_iter().map(told).collect();
+            let reported = |path: String| (path, format!("{to} has no such field, and what is left there is dropped"));
+            return unknown.into_iter().map(reported).collect();
         }
         let there = self.there.stored(there);
         if let Some(cause) = self.there.validate(&there, None).first() {
@@ -133,7 +133,7 @@ fn compare(before: &Value, after: &Value, path: String, differences: &mut Vec<(S
     if before == after {
         return;
     }
-    // What is absent has no fields, so that the fields are told and not what is around them.
+    // What is absent has no fields, so that the fields are reported and not what is around them.
     let none = Map::new();
     let fields = match (before, after) {
         (Value::Object(old), Value::Object(new)) => Some((old, new)),
@@ -208,15 +208,15 @@ mod tests {
         object
     }
 
-    fn told(convert: &dyn Fn(&Value, &str) -> Result<Value, String>) -> Vec<String> {
+    fn reported(convert: &dyn Fn(&Value, &str) -> Result<Value, String>) -> Vec<String> {
         round_trips(&definition(), convert).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_field_without_a_place_is_named() {
-        let lost = told(&|object, to| Ok(renamed(object, to)));
+        let lost = reported(&|object, to| Ok(renamed(object, to)));
         assert_eq!(lost, ["v2 → v1: spec.color: v1 has no such field, and what is left there is dropped"]);
-        let lost = told(&|object, to| {
+        let lost = reported(&|object, to| {
             let mut object = renamed(object, to);
             object["spec"].as_object_mut().map(|spec| if to == "v1" { spec.remove("color") } else { None });
             Ok(object)
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn nothing_is_told_of_conversions_that_keep_everything() {
-        let kept = told(&|object, to| {
+        let kept = reported(&|object, to| {
             let mut object = renamed(object, to);
             let spec = object["spec"].as_object_mut();
             if to == "v1"
@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn failures_and_refusals_are_told() {
-        let lost = told(&|_, _| Err("no".to_owned()));
+        let lost = reported(&|_, _| Err("no".to_owned()));
         assert_eq!(lost, ["v1 → v2: it cannot be converted: no", "v2 → v1: it cannot be converted: no"]);
-        let lost = told(&|object, to| {
+        let lost = reported(&|object, to| {
             let mut object = renamed(object, to);
             object["spec"] = if to == "v2" { json!({"capacity": 0}) } else { json!({}) };
             Ok(object)

@@ -239,15 +239,15 @@ fn changes_of_schemas_are_judged_one_by_one() {
     ];
     for (path, value, class, example, words) in cases {
         let report = compared(&crd(), &edited(&format!("{SPEC}{path}"), &value));
-        let told = report.text();
-        assert_eq!(report.class, class, "{path} {value}: {told}");
+        let reported = report.text();
+        assert_eq!(report.class, class, "{path} {value}: {reported}");
         let worst = report.changes.first();
         assert!(
             words.is_empty()
                 || report.changes.iter().any(|it| format!("{}: {}", it.path, it.reason).starts_with(words)),
-            "{words}\n{told}"
+            "{words}\n{reported}"
         );
-        assert_eq!(worst.is_some_and(|worst| worst.example.is_some()), example, "{path} {value}: {told}");
+        assert_eq!(worst.is_some_and(|worst| worst.example.is_some()), example, "{path} {value}: {reported}");
     }
 }
 
@@ -338,12 +338,12 @@ fn existing_objects_are_tried() {
     let orders = [("w1", order("a", 1)), ("w1", order("b", 9)), ("w2", order("c", 8))];
     let trial = Trial::of(&old, &new, orders.map(|(place, order)| (place.to_owned(), order)));
     assert_eq!((trial.objects, trial.harmed.len()), (3, 2));
-    let told = trial.sentence(1);
+    let reported = trial.sentence(1);
     assert!(
-        told.starts_with("2 of 3 orders in 2 workspaces would be refused or changed: default/b in w1 (spec.size: "),
-        "{told}"
+        reported.starts_with("2 of 3 orders in 2 workspaces would be refused or changed: default/b in w1 (spec.size: "),
+        "{reported}"
     );
-    assert!(told.ends_with("; and 1 more"), "{told}");
+    assert!(reported.ends_with("; and 1 more"), "{reported}");
     assert_eq!(Trial::of(&old, &new, []).sentence(5), "there are no orders yet");
 }
 

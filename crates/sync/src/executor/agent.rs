@@ -39,7 +39,7 @@ pub trait Agent: Sync {
     /// Whether errors about objects of this kind must not quote the server.
     fn is_confidential(&self, kind: &ApiKind) -> bool;
 
-    /// Whether another object had the name of the copy at the last attempt: it is looked at before it is written to.
+    /// Whether another object had the name of the copy at the last attempt: it is read before it is written to.
     fn was_taken(&self) -> bool;
 
     /// What to do with an object in the place of a new copy.
@@ -71,7 +71,7 @@ pub trait Agent: Sync {
     fn report(&self, object: &Value, event: Event, detail: Option<&str>);
 
     /// Keeps writes that are undone again and again from being repeated at once; and whose writes they are: the source and its UID, because
-    /// a new one of the same name begins anew.
+    /// a new one of the same name starts from nothing.
     fn brake(&self) -> Option<(&Brake, (&SourceKey, &str))> {
         None
     }
@@ -80,7 +80,7 @@ pub trait Agent: Sync {
     fn refused_status(&self, at: &ObjectAddress) -> String;
 }
 
-/// Who is told about every step.
+/// Who is notified of every step.
 pub trait Observer: Sync {
     /// What is known about a step that has begun.
     type Begun: Send;

@@ -198,7 +198,7 @@ pub enum StepError {
 }
 
 impl StepError {
-    /// Whether somebody else was faster: nothing is wrong, the object is just decided anew.
+    /// Whether somebody else was faster: nothing is wrong, the object is just decided again.
     pub fn is_race(&self) -> bool {
         match self {
             Self::Write { verb, source, .. } => is_race(source, verb.access()),

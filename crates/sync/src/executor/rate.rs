@@ -95,7 +95,9 @@ mod tests {
                     rate.count(1, now);
                     writes += 1;
                 }
-                Some((told, wait)) => assert!(told == allowed && wait <= MINUTE && !wait.is_zero(), "{tick}: {wait:?}"),
+                Some((reported, wait)) => {
+                    assert!(reported == allowed && wait <= MINUTE && !wait.is_zero(), "{tick}: {wait:?}")
+                }
             }
             tokio::time::advance(Duration::from_millis(100)).await;
         }

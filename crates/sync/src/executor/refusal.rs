@@ -85,7 +85,7 @@ pub enum Fallback {
 pub enum Then {
     /// Nothing: what was wanted is so already.
     Done,
-    /// Somebody else was faster, and nothing is wrong: it is observed and decided anew.
+    /// Somebody else was faster, and nothing is wrong: it is observed and decided again.
     Reobserve,
     /// It is retried with growing pauses until the kind is served.
     AwaitKind,
@@ -257,7 +257,7 @@ pub fn is_unserved(error: &Error) -> bool {
     Refusal::of(error) == Refusal::NoKind
 }
 
-/// Whether somebody else was faster: nothing is wrong, it is observed and decided anew.
+/// Whether somebody else was faster: nothing is wrong, it is observed and decided again.
 pub fn is_race(error: &Error, access: Access) -> bool {
     then(Refusal::of(error), access) == Then::Reobserve
 }

@@ -54,6 +54,8 @@ pub(super) struct Found {
     pub reverts: Vec<Step>,
     /// Whether it must be asked first who has changed the copy.
     pub needs_managers: bool,
+    /// Whether all that is remembered must be read first.
+    pub needs_memory: bool,
 }
 
 /// Completes the steps for a copy by what the server stores of it; or, if there are none, looks for what others have changed of it.
@@ -73,20 +75,48 @@ pub(super) fn look<T: Transform>(
         return Ok(Found::default());
     };
     let desired = pair.desired()?;
-    let Some(seen) = pair.remembered.and_then(|entry| entry.seen.as_ref()).filter(|seen| seen.is_of(&desired)) else {
-        // What is there is not known to be anybody's doing: the first look records it and reports nothing.
-        let notes = (!context.paused).then(|| remember(pair, &desired, Seen::stored(&desired, copy)));
-        return Ok(Found { notes: notes.into_iter().collect(), ..Found::default() });
+    let noted = pair.remembered.and_then(|entry| entry.seen.as_ref());
+    let Some(seen) = noted.filter(|seen| seen.is_of(&desired)) else {
+        return match noted.filter(|_| context.paused) {
+            Some(seen) => look_at_resting(context, pair, (&desired, copy), seen),
+            // What is there is not known to be anybody's doing: the first look records it and reports nothing.
+            None if !context.paused => {
+                Ok(Found { notes: vec![remember(pair, &desired, Seen::stored(&desired, copy))], ..Found::default() })
+            }
+            None => Ok(Found::default()),
+        };
     };
     let mut drifted = seen.drifted(&desired, copy);
     drifted.retain(|field| !is_as_ordered(&desired, copy, &field.keys));
     compare(context, pair, (&desired, copy), (seen, drifted))
 }
 
+/// What others have changed of a copy that rests while its order goes on: measured against what was ordered when it was last written.
+fn look_at_resting<T: Transform>(
+    context: DriftContext<'_>,
+    pair: &Pair<'_, T>,
+    (desired, copy): (&Value, &Value),
+    seen: &Seen,
+) -> Result<Found, PairError<T::Error>> {
+    let Some(last) = pair.remembered.and_then(|entry| entry.last.as_ref()) else {
+        return Ok(Found::default());
+    };
+    let Some(last) = last.whole() else {
+        return Ok(Found { needs_memory: pair.partial, ..Found::default() });
+    };
+    if !seen.is_of(last) {
+        return Ok(Found::default());
+    }
+    let mut drifted = seen.drifted(last, copy);
+    drifted.retain(|field| !is_as_ordered(last, copy, &field.keys) && !is_as_ordered(desired, copy, &field.keys));
+    compare(context, pair, (last, copy), (seen, drifted))
+}
+
 impl Found {
     /// Adds what was found to a plan, but for its steps.
     pub fn note_in(self, plan: &mut Plan) {
         plan.needs_managers |= self.needs_managers;
+        plan.needs_memory |= self.needs_memory;
         if let Some(drifted) = self.drifted {
             plan.drift.get_or_insert_default().push(drifted);
         }

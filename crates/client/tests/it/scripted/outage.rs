@@ -68,21 +68,21 @@ async fn a_server_that_is_away_is_asked_by_one_and_everybody_goes_on_when_it_is_
     let server = Server::from_kubeconfig_yaml(&kubeconfig(door.address, "token: t")).unwrap();
     let begun = Instant::now();
     let mut watches = JoinSet::new();
-    let told = Arc::<AtomicUsize>::default();
+    let reported = Arc::<AtomicUsize>::default();
     for _ in 0..WATCHES {
-        let (client, told) = (server.client(), told.clone());
+        let (client, reported) = (server.client(), reported.clone());
         watches.spawn(async move {
             let mut events = std::pin::pin!(watch(client, secrets(), paged()));
             while let Some(event) = events.next().await {
                 match event {
-                    Event::Failing(_) => drop(told.fetch_add(1, Ordering::SeqCst)),
+                    Event::Failing(_) => drop(reported.fetch_add(1, Ordering::SeqCst)),
                     Event::Synced => return,
                     _ => {}
                 }
             }
         });
     }
-    while told.load(Ordering::SeqCst) < WATCHES || door.knocks() < 6 {
+    while reported.load(Ordering::SeqCst) < WATCHES || door.knocks() < 6 {
         let problem = server.client().raw_get("/api").await.unwrap_err();
         assert!(problem.is_transient(), "{problem}");
         tokio::task::yield_now().await;

@@ -20,9 +20,9 @@ async fn run(options: WatchOptions, count: usize, script: Vec<Answer>) -> (Vec<S
     let server = TestServer::start(script).await;
     let opened = server.server();
     let mut stream = std::pin::pin!(watch(opened.client(), secrets(), options));
-    let told = events(&mut stream, count).await;
+    let reported = events(&mut stream, count).await;
     let rewinds = opened.rewinds().values().map(|rewind| rewind.count).sum();
-    (told, server.lines(), rewinds)
+    (reported, server.lines(), rewinds)
 }
 
 #[tokio::test]
@@ -35,12 +35,12 @@ async fn a_broken_watch_of_a_server_that_went_back_is_listed_again() {
             list(41, &[object("a", 9), object("b", 41)]),
             Answer::Watch(vec![event("MODIFIED", &object("a", 42))], Then::Hold),
         ];
-        let (told, asked, rewinds) = run(paged(), 10, script).await;
+        let (reported, asked, rewinds) = run(paged(), 10, script).await;
         let wanted = [
             ["begin", "listed a@9", "synced", "applied a@60", "begin"],
             ["went back 60->41", "listed a@9", "listed b@41", "synced", "applied a@42"],
         ];
-        assert_eq!(told, wanted.as_flattened());
+        assert_eq!(reported, wanted.as_flattened());
         assert!(asked[2].ends_with("/secrets?limit=1"), "{asked:?}");
         assert!(asked[4].contains("resourceVersion=41"), "{asked:?}");
         assert_eq!(rewinds, 1);
@@ -70,8 +70,8 @@ async fn a_watch_that_never_said_a_word_is_doubted_even_if_it_ends_in_time() {
         list(31, &[object("a", 30)]),
         quiet(),
     ];
-    let (told, _, _) = run(options, 6, script).await;
-    assert_eq!(told, ["begin", "synced", "begin", "went back 50->31", "listed a@30", "synced"]);
+    let (reported, _, _) = run(options, 6, script).await;
+    assert_eq!(reported, ["begin", "synced", "begin", "went back 50->31", "listed a@30", "synced"]);
 }
 
 #[tokio::test]
@@ -83,9 +83,9 @@ async fn a_server_that_was_away_is_listed_because_it_may_have_passed_the_version
         list(70, &[object("b", 48)]),
         quiet(),
     ];
-    let (told, asked, rewinds) = run(paged(), 7, script).await;
+    let (reported, asked, rewinds) = run(paged(), 7, script).await;
     let wanted = ["begin", "listed a@49", "synced", "failing Some(503)", "begin", "listed b@48", "synced"];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     assert!(asked[3].contains("limit=500"), "{asked:?}");
     assert_eq!(rewinds, 0, "nobody can know");
 }
@@ -94,8 +94,8 @@ async fn a_server_that_was_away_is_listed_because_it_may_have_passed_the_version
 async fn one_old_answer_is_not_believed() {
     let gone = || refused(410, "Expired");
     let script = vec![list(50, &[object("a", 9)]), gone(), list(40, &[]), list(52, &[object("a", 9)]), quiet()];
-    let (told, _, rewinds) = run(paged(), 7, script).await;
-    assert_eq!(told, ["begin", "listed a@9", "synced", "begin", "begin", "listed a@9", "synced"]);
+    let (reported, _, rewinds) = run(paged(), 7, script).await;
+    assert_eq!(reported, ["begin", "listed a@9", "synced", "begin", "begin", "listed a@9", "synced"]);
     assert_eq!(rewinds, 0);
 }
 
@@ -109,13 +109,13 @@ async fn a_streaming_list_of_the_past_is_not_called_complete() {
         list(41, &[object("b", 7)]),
         quiet(),
     ];
-    let (told, _, rewinds) = run(WatchOptions::labels("x=y"), 9, script).await;
+    let (reported, _, rewinds) = run(WatchOptions::labels("x=y"), 9, script).await;
     let wanted = [
         ["begin", "listed a@9", "synced"],
         ["begin", "listed b@7", "begin"],
         ["went back 50->41", "listed b@7", "synced"],
     ];
-    assert_eq!(told, wanted.as_flattened());
+    assert_eq!(reported, wanted.as_flattened());
     assert_eq!(rewinds, 1);
 }
 
@@ -131,11 +131,11 @@ async fn events_and_bookmarks_below_the_known_version_are_a_reason_to_ask() {
         ];
         let server = TestServer::start(script).await;
         let mut stream = std::pin::pin!(watch(server.server().client(), secrets(), paged()));
-        let mut told = events(&mut stream, 2).await;
-        while told.iter().filter(|told| *told == "synced").count() < 2 {
-            told.extend(events(&mut stream, 1).await);
+        let mut reported = events(&mut stream, 2).await;
+        while reported.iter().filter(|reported| *reported == "synced").count() < 2 {
+            reported.extend(events(&mut stream, 1).await);
         }
-        assert!(told.contains(&"went back 50->31".to_owned()), "{told:?}");
+        assert!(reported.contains(&"went back 50->31".to_owned()), "{reported:?}");
     }
 }
 
@@ -147,8 +147,8 @@ async fn a_server_that_mixes_up_its_events_loses_none() {
         page(52, "more", &[object("a", 51)]),
         Answer::Watch(vec![event("ADDED", &object("d", 54)), event("ADDED", &object("c", 53))], Then::Hold),
     ];
-    let (told, asked, rewinds) = run(paged(), 6, script).await;
-    assert_eq!(told, ["begin", "synced", "applied b@52", "applied a@51", "applied d@54", "applied c@53"]);
+    let (reported, asked, rewinds) = run(paged(), 6, script).await;
+    assert_eq!(reported, ["begin", "synced", "applied b@52", "applied a@51", "applied d@54", "applied c@53"]);
     assert_eq!((asked.len(), rewinds), (4, 0), "asked once: {asked:?}");
 }
 
@@ -161,8 +161,8 @@ async fn versions_that_are_no_numbers_are_never_compared() {
         Answer::Json(200, serde_json::json!({"metadata": metadata, "items": [odd]}))
     };
     let script = vec![lists("z"), Answer::Watch(vec![event("MODIFIED", &odd)], Then::End), quiet()];
-    let (told, asked, rewinds) = run(paged(), 4, script).await;
-    assert_eq!((told.len(), rewinds), (4, 0));
+    let (reported, asked, rewinds) = run(paged(), 4, script).await;
+    assert_eq!((reported.len(), rewinds), (4, 0));
     assert!(asked.iter().all(|line| !line.ends_with("limit=1")), "{asked:?}");
 }
 

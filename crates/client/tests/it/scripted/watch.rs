@@ -20,8 +20,8 @@ fn paged() -> WatchOptions {
 async fn run(options: WatchOptions, count: usize, script: Vec<Answer>) -> (Vec<String>, Vec<String>) {
     let server = TestServer::start(script).await;
     let mut stream = std::pin::pin!(watch(server.server().client(), secrets(), options));
-    let told = events(&mut stream, count).await;
-    (told, server.lines())
+    let reported = events(&mut stream, count).await;
+    (reported, server.lines())
 }
 
 #[tokio::test]
@@ -38,9 +38,9 @@ async fn a_streaming_list_goes_over_into_the_watch() {
         ],
         Then::Hold,
     )];
-    let (told, asked) = run(WatchOptions::labels("a=b"), 7, script).await;
+    let (reported, asked) = run(WatchOptions::labels("a=b"), 7, script).await;
     let wanted = ["begin", "listed a@9", "listed b@3", "synced", "applied a@11", "applied c@12", "deleted b@14"];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     assert_eq!(asked.len(), 1);
     for part in
         ["/base/api/v1/secrets?", "labelSelector=a%3Db", "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan"]
@@ -60,8 +60,8 @@ async fn a_server_that_refuses_streaming_lists_is_asked_once() {
             list(8, &[object("a", 1)]),
             quiet(),
         ];
-        let (told, asked) = run(WatchOptions::default(), 6, script).await;
-        assert_eq!(told, ["begin", "listed a@1", "synced", "begin", "listed a@1", "synced"]);
+        let (reported, asked) = run(WatchOptions::default(), 6, script).await;
+        assert_eq!(reported, ["begin", "listed a@1", "synced", "begin", "listed a@1", "synced"]);
         let streaming = asked.iter().filter(|line| line.contains("sendInitialEvents")).count();
         assert_eq!(streaming, 1, "{asked:?}");
     }
@@ -72,8 +72,8 @@ async fn a_server_that_ignores_the_wish_for_a_streaming_list_is_found_out_by_its
     let script =
         vec![Answer::Watch(vec![event("ADDED", &object("a", 1))], Then::Hold), list(5, &[object("a", 1)]), quiet()];
     let options = WatchOptions { list_silence: Duration::from_millis(50), ..WatchOptions::default() };
-    let (told, _) = run(options, 5, script).await;
-    assert_eq!(told, ["begin", "listed a@1", "begin", "listed a@1", "synced"]);
+    let (reported, _) = run(options, 5, script).await;
+    assert_eq!(reported, ["begin", "listed a@1", "begin", "listed a@1", "synced"]);
 }
 
 #[tokio::test]
@@ -84,8 +84,8 @@ async fn a_list_comes_page_by_page_and_the_watch_starts_at_its_version() {
         list(5, &[object("c", 3)]),
         Answer::Watch(vec![event("ADDED", &object("d", 6))], Then::Hold),
     ];
-    let (told, asked) = run(WatchOptions { page_size: 1, ..paged() }, 6, script).await;
-    assert_eq!(told, ["begin", "listed a@1", "listed b@2", "listed c@3", "synced", "applied d@6"]);
+    let (reported, asked) = run(WatchOptions { page_size: 1, ..paged() }, 6, script).await;
+    assert_eq!(reported, ["begin", "listed a@1", "listed b@2", "listed c@3", "synced", "applied d@6"]);
     assert!(asked[0].ends_with("?limit=1") && asked[1].ends_with("?limit=1&continue=t%2F1"), "{asked:?}");
     assert!(asked[3].contains("resourceVersion=5"), "{asked:?}");
 }
@@ -101,8 +101,8 @@ async fn a_page_of_large_objects_is_asked_for_again_with_fewer_of_them() {
         list(5, &[object("c", 3)]),
         quiet(),
     ];
-    let (told, asked) = run(paged(), 5, script).await;
-    assert_eq!(told, ["begin", "listed a@1", "listed large@2", "listed c@3", "synced"]);
+    let (reported, asked) = run(paged(), 5, script).await;
+    assert_eq!(reported, ["begin", "listed a@1", "listed large@2", "listed c@3", "synced"]);
     let pages = ["?limit=500", "?limit=500&continue=t1", "?limit=62&continue=t1", "?limit=124&continue=t2"];
     for (asked, page) in asked.iter().zip(pages) {
         assert!(asked.ends_with(page), "{asked} is not {page}");
@@ -117,8 +117,8 @@ async fn expired_pages_lead_to_a_list_in_one_piece() {
         list(9, &[object("a", 1), object("b", 2)]),
         quiet(),
     ];
-    let (told, asked) = run(paged(), 6, script).await;
-    assert_eq!(told, ["begin", "listed a@1", "begin", "listed a@1", "listed b@2", "synced"]);
+    let (reported, asked) = run(paged(), 6, script).await;
+    assert_eq!(reported, ["begin", "listed a@1", "begin", "listed a@1", "listed b@2", "synced"]);
     assert!(!asked[2].contains("limit"), "{asked:?}");
 }
 
@@ -134,9 +134,9 @@ async fn a_list_that_is_too_large_for_one_piece_comes_page_by_page_again() {
         list(9, &[object("large", 2)]),
         quiet(),
     ];
-    let (told, asked) = run(paged(), 7, script).await;
+    let (reported, asked) = run(paged(), 7, script).await;
     let wanted = ["begin", "listed a@1", "begin", "begin", "listed a@1", "listed large@2", "synced"];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
     assert!(
         !asked[2].contains("limit") && asked[3].contains("limit=") && asked[4].contains("continue=t2"),
         "{asked:?}"
@@ -148,8 +148,8 @@ async fn gone_leads_to_a_new_list_whether_it_comes_as_event_or_as_status() {
     let gone = [Answer::Watch(vec![event("ERROR", &status(410, "Expired"))], Then::Hold), refused(410, "Expired")];
     for gone in gone {
         let script = vec![list(5, &[object("a", 1)]), gone, list(7, &[object("b", 6)]), quiet()];
-        let (told, asked) = run(paged(), 6, script).await;
-        assert_eq!(told, ["begin", "listed a@1", "synced", "begin", "listed b@6", "synced"]);
+        let (reported, asked) = run(paged(), 6, script).await;
+        assert_eq!(reported, ["begin", "listed a@1", "synced", "begin", "listed b@6", "synced"]);
         assert!(asked.len() >= 3 && !asked[2].contains("watch"), "{asked:?}");
     }
 }
@@ -159,8 +159,8 @@ async fn a_version_the_server_does_not_know_yet_leads_to_a_new_list() {
     let mut too_large = status(504, "Timeout");
     too_large["details"] = serde_json::json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "m"}]});
     let script = vec![list(5, &[]), Answer::Json(504, too_large), list(2, &[]), quiet()];
-    let (told, _) = run(paged(), 5, script).await;
-    assert_eq!(told, ["begin", "synced", "begin", "went back 5->2", "synced"]);
+    let (reported, _) = run(paged(), 5, script).await;
+    assert_eq!(reported, ["begin", "synced", "begin", "went back 5->2", "synced"]);
 }
 
 #[tokio::test]
@@ -174,8 +174,8 @@ async fn an_ended_or_broken_watch_goes_on_where_it_was() {
             page(12, "more", &[object("a", 10)]),
             Answer::Watch(vec![event("MODIFIED", &object("a", 10))], Then::Hold),
         ];
-        let (told, asked) = run(paged(), 6, script).await;
-        assert_eq!(told, ["begin", "listed a@1", "synced", "applied a@6", "applied a@9", "applied a@10"]);
+        let (reported, asked) = run(paged(), 6, script).await;
+        assert_eq!(reported, ["begin", "listed a@1", "synced", "applied a@6", "applied a@9", "applied a@10"]);
         assert!(asked[3].contains("resourceVersion=8") && asked[5].contains("resourceVersion=9"), "{asked:?}");
         // One small list in between, to see that the server has not gone back.
         assert!(asked[2].ends_with("/secrets?limit=1") && asked[4].ends_with("/secrets?limit=1"), "{asked:?}");
@@ -191,8 +191,8 @@ async fn a_streaming_list_that_breaks_off_begins_again_and_is_never_called_compl
             Then::Hold,
         ),
     ];
-    let (told, _) = run(WatchOptions::default(), 6, script).await;
-    assert_eq!(told, ["begin", "listed a@1", "begin", "listed a@1", "listed b@2", "synced"]);
+    let (reported, _) = run(WatchOptions::default(), 6, script).await;
+    assert_eq!(reported, ["begin", "listed a@1", "begin", "listed a@1", "listed b@2", "synced"]);
 }
 
 #[tokio::test]
@@ -200,8 +200,8 @@ async fn a_silent_watch_is_replaced() {
     let added = Answer::Watch(vec![event("ADDED", &object("a", 6))], Then::Hold);
     let script = vec![list(5, &[]), quiet(), list(5, &[]), added];
     let options = WatchOptions { timeout: Duration::from_millis(50), grace: Duration::from_millis(50), ..paged() };
-    let (told, asked) = run(options, 3, script).await;
-    assert_eq!(told, ["begin", "synced", "applied a@6"]);
+    let (reported, asked) = run(options, 3, script).await;
+    assert_eq!(reported, ["begin", "synced", "applied a@6"]);
     assert!(asked[3].contains("resourceVersion=5"), "{asked:?}");
 }
 
@@ -214,24 +214,24 @@ async fn an_outage_is_told_once_and_so_is_its_end() {
         refused(500, "InternalError"),
         Answer::Watch(vec![event("ADDED", &object("a", 6))], Then::Hold),
     ];
-    let (told, _) = run(paged(), 5, script).await;
-    assert_eq!(told, ["begin", "synced", "failing Some(500)", "applied a@6", "recovered"]);
+    let (reported, _) = run(paged(), 5, script).await;
+    assert_eq!(reported, ["begin", "synced", "failing Some(500)", "applied a@6", "recovered"]);
 }
 
 #[tokio::test]
 async fn an_outage_is_over_when_a_quiet_watch_stays_open() {
     let script = vec![refused(403, "Forbidden"), list(5, &[]), quiet()];
-    let (told, _) = run(paged(), 5, script).await;
-    assert_eq!(told, ["begin", "failing Some(403)", "begin", "synced", "recovered"]);
+    let (reported, _) = run(paged(), 5, script).await;
+    assert_eq!(reported, ["begin", "failing Some(403)", "begin", "synced", "recovered"]);
 }
 
 #[tokio::test]
 async fn an_error_event_is_met_by_resuming_first_and_by_a_new_list_if_it_repeats() {
     let error = || Answer::Watch(vec![event("ERROR", &status(500, "InternalError"))], Then::End);
     let script = vec![list(5, &[]), error(), list(5, &[]), error(), list(5, &[]), error(), list(5, &[]), quiet()];
-    let (told, asked) = run(paged(), 8, script).await;
+    let (reported, asked) = run(paged(), 8, script).await;
     // A server that lists but cannot watch is not called recovered.
-    assert_eq!(told, ["begin", "synced", "failing Some(500)", "begin", "synced", "begin", "synced", "recovered"]);
+    assert_eq!(reported, ["begin", "synced", "failing Some(500)", "begin", "synced", "begin", "synced", "recovered"]);
     assert!(asked[1].contains("resourceVersion=5") && asked[3].contains("resourceVersion=5"), "{asked:?}");
 }
 
@@ -243,8 +243,8 @@ async fn garbage_in_the_stream_leads_to_a_new_list() {
         list(6, &[object("a", 6)]),
         quiet(),
     ];
-    let (told, _) = run(paged(), 6, script).await;
-    assert_eq!(told, ["begin", "synced", "failing None", "begin", "listed a@6", "synced"]);
+    let (reported, _) = run(paged(), 6, script).await;
+    assert_eq!(reported, ["begin", "synced", "failing None", "begin", "listed a@6", "synced"]);
 }
 
 #[tokio::test]
@@ -260,8 +260,8 @@ async fn objects_without_a_name_and_unknown_events_are_skipped() {
             Then::Hold,
         ),
     ];
-    let (told, _) = run(paged(), 3, script).await;
-    assert_eq!(told, ["begin", "synced", "applied a@7"]);
+    let (reported, _) = run(paged(), 3, script).await;
+    assert_eq!(reported, ["begin", "synced", "applied a@7"]);
 }
 
 /// A watch of a server from which so much is taken, with a script of so many pages or lines of about a kilobyte each.
@@ -270,22 +270,22 @@ async fn limited(most: usize, options: WatchOptions, count: usize, script: Vec<A
     let opened = server.server();
     opened.take_at_most(most);
     let mut stream = std::pin::pin!(watch(opened.client(), secrets(), options));
-    let told = events(&mut stream, count).await;
-    (told, server.lines())
+    let reported = events(&mut stream, count).await;
+    (reported, server.lines())
 }
 
 #[tokio::test]
 async fn a_list_without_end_is_given_up_whether_it_comes_in_pages_or_as_a_stream() {
     let pages = (0..10).map(|number| page(1, "more", &[object(&format!("a{number}"), 1)])).collect();
-    let (told, asked) = limited(3 * 64 * 1024, paged(), 6, pages).await;
-    assert_eq!(told[..5], ["begin", "listed a0@1", "listed a1@1", "listed a2@1", "begin"]);
-    assert_eq!(told[5], "failing TooLarge", "the server has said nothing wrong");
+    let (reported, asked) = limited(3 * 64 * 1024, paged(), 6, pages).await;
+    assert_eq!(reported[..5], ["begin", "listed a0@1", "listed a1@1", "listed a2@1", "begin"]);
+    assert_eq!(reported[5], "failing TooLarge", "the server has said nothing wrong");
     assert_eq!(asked.len(), 4, "{asked:?}");
 
     let lines = (0..100).map(|number| event("ADDED", &object(&format!("a{number}"), 1))).collect();
     let line = event("ADDED", &object("a0", 1)).to_string().len() + 1;
-    let (told, _) = limited(3 * line, WatchOptions::default(), 6, vec![Answer::Watch(lines, Then::Hold)]).await;
-    assert_eq!(told, ["begin", "listed a0@1", "listed a1@1", "listed a2@1", "begin", "failing TooLarge"]);
+    let (reported, _) = limited(3 * line, WatchOptions::default(), 6, vec![Answer::Watch(lines, Then::Hold)]).await;
+    assert_eq!(reported, ["begin", "listed a0@1", "listed a1@1", "listed a2@1", "begin", "failing TooLarge"]);
 }
 
 #[tokio::test]
@@ -298,10 +298,10 @@ async fn a_watch_that_has_told_a_great_deal_lists_again() {
     let opened = server.server();
     opened.take_at_most(1000);
     let mut stream = std::pin::pin!(watch(opened.client(), secrets(), WatchOptions::default()));
-    let mut told = Vec::new();
-    while told.last().is_none_or(|last| last != "listed a@40") {
-        told.extend(events(&mut stream, 1).await);
+    let mut reported = Vec::new();
+    while reported.last().is_none_or(|last| last != "listed a@40") {
+        reported.extend(events(&mut stream, 1).await);
     }
-    assert!(!told.iter().any(|told| told.contains("failing")), "{told:?}");
-    assert_eq!(told.iter().filter(|told| *told == "begin").count(), 2, "{told:?}");
+    assert!(!reported.iter().any(|reported| reported.contains("failing")), "{reported:?}");
+    assert_eq!(reported.iter().filter(|reported| *reported == "begin").count(), 2, "{reported:?}");
 }

@@ -37,7 +37,7 @@ object! {
     ApiExportEndpointSliceStatus {
         /// One for each shard that holds consumers; none as long as nobody binds.
         endpoints: Vec<ApiExportEndpoint> => "endpoints",
-        /// The shards that are looked at, as a label selector.
+        /// The shards that count, as a label selector.
         shard_selector: String => "shardSelector",
         /// Conditions.
         conditions: Vec<Condition> => "conditions",

@@ -1,4 +1,4 @@
-//! `Cluster` of Cluster API, as far as a provider looks at it.
+//! `Cluster` of Cluster API, as far as a provider reads it.
 
 use kube::core::{DynamicObject, ObjectMeta};
 use serde::Deserialize;

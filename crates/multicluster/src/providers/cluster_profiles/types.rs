@@ -1,4 +1,4 @@
-//! ClusterProfile, as far as a provider looks at it.
+//! ClusterProfile, as far as a provider reads it.
 
 use kube::config::Cluster as KubeconfigCluster;
 use kube::core::DynamicObject;

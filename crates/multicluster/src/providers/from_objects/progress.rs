@@ -26,7 +26,7 @@ pub(super) enum Command {
     ReportFailing { id: ObjectId, problem: String },
     /// Report that nothing is wrong with the object any more.
     ReportRecovered { id: ObjectId },
-    /// Report that all objects of the first list have been looked at.
+    /// Report that all objects of the first list have been processed.
     ReportSynced,
 }
 

@@ -228,7 +228,7 @@ struct Engine {
     endpoints: HashMap<Arc<str>, AbortHandle>,
     clusters: HashMap<ClusterName, Cluster>,
     engagement: Engagement,
-    /// Endpoints whose outage has been told.
+    /// Endpoints whose outage has been reported.
     failing: BTreeSet<Arc<str>>,
     hooks: Option<Hooks>,
     /// Engagements that may be ended from here, by name and epoch.
@@ -291,7 +291,7 @@ impl Engine {
                 return Some(event);
             }
             let look = self.engagement.next_look().map(|at| after(self.start, at));
-            let told = tokio::select! {
+            let reported = tokio::select! {
                 event = self.watches.next() => {
                     let (source, event) = event?;
                     self.hear_caught(source, event)
@@ -304,8 +304,8 @@ impl Engine {
                     self.engagement.on_time(self.start.elapsed())
                 }
             };
-            for told in told {
-                match self.tell(told) {
+            for reported in reported {
+                match self.report(reported) {
                     Ok(event) => self.ready.extend(event),
                     Err((source, error)) => self.fail(source, error),
                 }
@@ -313,7 +313,7 @@ impl Engine {
         }
     }
 
-    /// Hears an event. Functions of the user may panic over an object: that is told, the object is passed over, and the rest goes on.
+    /// Processes an event. Functions of the user may panic over an object: that is reported, the object is passed over, and the rest goes on.
     fn hear_caught(&mut self, source: Source, event: Event) -> Vec<FleetChange> {
         let object = match &event {
             Event::Listed(object) | Event::Applied(object) | Event::Deleted(object) => {
@@ -321,20 +321,20 @@ impl Engine {
             }
             _ => None,
         };
-        let heard = caught(|| self.hear(source, event));
+        let received = caught(|| self.receive(source, event));
         // What failed is in words; nobody needs them while all is well.
-        let Some((cluster, name, source)) = object.filter(|_| heard.is_err() || !self.failing.is_empty()) else {
-            return heard.unwrap_or_default();
+        let Some((cluster, name, source)) = object.filter(|_| received.is_err() || !self.failing.is_empty()) else {
+            return received.unwrap_or_default();
         };
         let (kind, place) = match &source {
             Source::Listing => (&self.setup.listing.kind, self.setup.workspace.url()),
             Source::Endpoint(url) => (&self.setup.engaged.kind, &**url),
         };
         let what: Arc<str> = format!("{kind} {name} of {cluster:?} at {place}").into();
-        match heard {
-            Ok(told) => {
+        match received {
+            Ok(reported) => {
                 self.recover(&what);
-                told
+                reported
             }
             Err(message) => {
                 let problem = format!("a function that judges it panicked: {message}");
@@ -345,7 +345,7 @@ impl Engine {
         }
     }
 
-    fn hear(&mut self, source: Source, event: Event) -> Vec<FleetChange> {
+    fn receive(&mut self, source: Source, event: Event) -> Vec<FleetChange> {
         match (source, event) {
             (Source::Listing, Event::Failing(error)) => {
                 let error = self.explain(error);
@@ -384,8 +384,8 @@ impl Engine {
     }
 
     /// Turns names into clients, and follows endpoints with watches.
-    fn tell(&mut self, told: FleetChange) -> Result<Option<FleetEvent>, (Arc<str>, Error)> {
-        Ok(match told {
+    fn report(&mut self, reported: FleetChange) -> Result<Option<FleetEvent>, (Arc<str>, Error)> {
+        Ok(match reported {
             FleetChange::Up(url) => {
                 let client = self.client(&url, "*")?;
                 let source = Source::Endpoint(url.clone());

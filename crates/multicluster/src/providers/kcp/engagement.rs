@@ -34,7 +34,7 @@ pub(super) enum FleetChange {
     Met { cluster: Arc<str>, object: Object, stage: Stage },
     /// There is no endpoint to follow.
     Waiting(Lacks),
-    /// Everything that existed at the start has been told.
+    /// Everything that existed at the start has been reported.
     Synced,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Rules {
     pub(super) key: ClusterKey,
     /// How long clusters stay after their endpoint is gone: it may come back.
     pub(super) grace: Duration,
-    /// Whether to tell of the objects themselves.
+    /// Whether to report the objects themselves.
     pub(super) meet: bool,
 }
 
@@ -200,15 +200,15 @@ impl Engagement {
                 let changed = known.as_ref().is_some_and(|known| *known != apis);
                 let object = self.rules.meet.then(|| binding.clone());
                 names.insert(binding.name.clone(), Binding { generation: endpoint.generation, apis, object });
-                let mut told = self.learn_path(&cluster, &binding);
+                let mut reported = self.learn_path(&cluster, &binding);
                 if changed {
-                    told.push(FleetChange::ApisChanged { cluster: cluster.clone() });
+                    reported.push(FleetChange::ApisChanged { cluster: cluster.clone() });
                 } else if known.is_none() {
-                    told.extend(self.engage(&cluster, url));
+                    reported.extend(self.engage(&cluster, url));
                 }
                 let stage = if known.is_none() { Stage::Added } else { Stage::Changed };
-                told.extend(self.meet(&cluster, Some(binding), stage));
-                told
+                reported.extend(self.meet(&cluster, Some(binding), stage));
+                reported
             }
             Event::Deleted(binding) => {
                 let Some(cluster) = self.rules.key.of(&binding).map(|name| name.to_arc()) else { return Vec::new() };
@@ -218,13 +218,13 @@ impl Engagement {
                 if last {
                     endpoint.bindings.remove(&cluster);
                 }
-                let mut told: Vec<FleetChange> =
+                let mut reported: Vec<FleetChange> =
                     self.meet(&cluster, Some(binding).filter(|_| known), Stage::Removed).into_iter().collect();
                 if last {
-                    told.extend(self.leave(&cluster, url, Gone::Removed));
-                    told.extend(self.drop_if_done(url));
+                    reported.extend(self.leave(&cluster, url, Gone::Removed));
+                    reported.extend(self.drop_if_done(url));
                 }
-                told
+                reported
             }
             Event::Synced => {
                 endpoint.synced = true;

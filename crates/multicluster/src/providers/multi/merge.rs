@@ -193,11 +193,11 @@ mod tests {
         };
         let object = json!({"metadata": {"name": "n", "annotations": {"kcp.io/cluster": "x"}}});
         assert_eq!(up.key.of(&Object::from_value(&object).unwrap()).unwrap(), "a#x");
-        let told = run(&mut merge, 1, FleetEvent::Engage(cluster("x").with_path("root:x")));
-        assert_eq!(told, ["engage a#x at a#e path a#root:x"]);
+        let reported = run(&mut merge, 1, FleetEvent::Engage(cluster("x").with_path("root:x")));
+        assert_eq!(reported, ["engage a#x at a#e path a#root:x"]);
         let error = Error::Transport { request: "r".into(), problem: "p".into() };
         assert_eq!(run(&mut merge, 1, FleetEvent::Failing { source: "s".into(), error }), ["failing a#s"]);
-        let told: Vec<String> = merge.remove(1).iter().map(describe).collect();
-        assert_eq!(told, ["disengage a#x", "down a#e", "recovered a#s"]);
+        let reported: Vec<String> = merge.remove(1).iter().map(describe).collect();
+        assert_eq!(reported, ["disengage a#x", "down a#e", "recovered a#s"]);
     }
 }

@@ -95,7 +95,7 @@ async fn objects_of_the_same_name_in_many_clusters_are_many_objects() {
     assert_eq!(seen.sorted(), ["a has a", "b has b", "c has c"]);
     seen.take();
     fake.put("configmaps", "b", "default", "same", &data("new"));
-    seen.hear("b has new").await;
+    seen.receive("b has new").await;
     assert_eq!(seen.all(), ["b has new"]);
     assert_eq!(store.get("a", "default", "same").unwrap().data.as_ref().unwrap()["value"], "a");
 }
@@ -138,7 +138,7 @@ async fn disengaging_purges_and_drains_without_a_word_of_complaint() {
     assert!(leaving.gone().is_cancelled());
     assert_eq!((seen.count("began leaving"), seen.count("told")), (20, 20), "what waited was purged");
     fake.put("configmaps", "staying", "default", "o", &data("x"));
-    seen.hear("began staying").await;
+    seen.receive("began staying").await;
     assert!(errors.all().is_empty(), "{:?}", errors.all());
     assert!(!task.is_finished());
     assert!(fleet.cluster("leaving").is_err() && fleet.cluster("staying").is_ok());

@@ -51,7 +51,7 @@ async fn failures_and_panics_are_reported_and_tried_again_with_growing_pauses() 
     };
     let controller = MultiClusterController::<ConfigMap>::new(script, config());
     let (_task, errors) = poll(controller.run(reconcile, |_, _, _| Action::backoff(), Arc::new(seen.clone())));
-    seen.hear("attempt 3 because retried").await;
+    seen.receive("attempt 3 because retried").await;
     assert_eq!(seen.all()[1..], ["attempt 1", "attempt 2", "attempt 3"].map(|text| format!("{text} because retried")));
     let wanted = [
         "cannot reconcile cluster://c/default/x: it is broken",
@@ -90,13 +90,13 @@ async fn a_missing_cluster_is_waited_for_and_the_end_of_another_one_is_a_failure
     });
     script.engage("later", "e", &fake);
     assert_eq!(*waiting.await.unwrap().unwrap().name(), "later");
-    seen.hear("policy: cluster \"left\" has left the fleet").await;
-    errors.hear("cannot reconcile cluster://c/default/x: no cluster").await;
+    seen.receive("policy: cluster \"left\" has left the fleet").await;
+    errors.receive("cannot reconcile cluster://c/default/x: no cluster").await;
     // Of the request's own cluster it is the end.
     seen.take();
     fake.put("configmaps", "left", "default", "x", &data("x"));
     let gone = script.engage("left", "e", &fake);
-    seen.hear("looks for left").await;
+    seen.receive("looks for left").await;
     script.disengage(&gone);
     let timeout = fleet.wait_cluster("never", Duration::from_millis(1)).await;
     assert_eq!(timeout, Err(ClusterError::Unknown { cluster: "never".into() }));
@@ -120,7 +120,7 @@ async fn a_refusal_by_a_cluster_that_is_just_leaving_is_no_failure() {
     let controller = MultiClusterController::<ConfigMap>::new(script.clone(), config());
     let policy = |_: Arc<ConfigMap>, _: &Failure, _: Context<Words>| Action::await_change();
     let (_task, errors) = poll(controller.run(reconcile, policy, Arc::new(seen.clone())));
-    seen.hear("c refuses").await;
+    seen.receive("c refuses").await;
     script.disengage(&leaving);
     // The other one stays, so its refusal is a failure.
     errors.hear_many(1).await;
@@ -149,10 +149,10 @@ async fn an_unchanged_reconciler_of_kube_runs_in_every_cluster_with_its_client()
         }
     }
     let (seen, contexts) = (Words::default(), Words::default());
-    let (told, making) = (seen.clone(), contexts.clone());
+    let (reported, making) = (seen.clone(), contexts.clone());
     let make = move |cluster: &Cluster| {
         making.say(cluster.name().to_string());
-        Arc::new(Ctx { client: cluster.client(), seen: told.clone() })
+        Arc::new(Ctx { client: cluster.client(), seen: reported.clone() })
     };
     let controller = MultiClusterController::<ConfigMap>::new(Script::with("e", &fake, &["a", "b"]), config());
     let (_task, errors) = poll(controller.run_uniform(make, reconcile, error_policy));
@@ -198,10 +198,10 @@ async fn a_cluster_is_handed_over_only_after_its_work_has_ended() {
     let controller = MultiClusterController::<ConfigMap>::on(&fleet, config());
     let context = Arc::new((seen.clone(), permits.clone()));
     let _running = poll(controller.run(reconcile, |_, _, _| Action::backoff(), context));
-    seen.hear("began a").await;
+    seen.receive("began a").await;
     eventually(|| *drained.lock() == [1], || format!("{:?}", drained.lock())).await;
     ownership.send_replace(Ownership::new(2, |name| *name == "b"));
-    seen.hear("began b").await;
+    seen.receive("began b").await;
     assert_eq!(*drained.lock(), [1], "a still runs");
     permits.add_permits(1);
     eventually(|| drained.lock().last() == Some(&2), || format!("{:?}", drained.lock())).await;
@@ -210,7 +210,7 @@ async fn a_cluster_is_handed_over_only_after_its_work_has_ended() {
     seen.take();
     permits.add_permits(10);
     ownership.send_replace(Ownership::all(3));
-    seen.hear("ended a").await;
+    seen.receive("ended a").await;
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn a_graceful_shutdown_starts_nothing_new_and_lets_work_end() {
         .graceful_shutdown_on(async move { drop(stopped.await) });
     let context = Arc::new((seen.clone(), permits.clone()));
     let (task, _) = poll(controller.run(reconcile, |_, _, _| Action::backoff(), context));
-    seen.hear("began").await;
+    seen.receive("began").await;
     stop.send(()).unwrap();
     permits.add_permits(1);
     task.await.unwrap();
@@ -253,7 +253,7 @@ async fn one_object_never_runs_twice_at_once() {
     let store = controller.store();
     let context = Arc::new((seen.clone(), permits.clone()));
     let _running = poll(controller.run(reconcile, |_, _, _| Action::backoff(), context));
-    seen.hear("x").await;
+    seen.receive("x").await;
     for value in ["1", "2", "3"] {
         fake.put("configmaps", "c", "default", "x", &data(value));
     }
@@ -261,7 +261,7 @@ async fn one_object_never_runs_twice_at_once() {
     eventually(value, || "the last change".to_owned()).await;
     assert_eq!(seen.all(), ["x"]);
     permits.add_permits(10);
-    seen.hear("3").await;
+    seen.receive("3").await;
     assert_eq!(seen.all(), ["x", "3"], "three changes, one more look");
 }
 
@@ -296,21 +296,21 @@ async fn deletions_outlast_a_hand_over() {
     // Tried in vain before the hand-over, and tried again in an hour.
     fails.store(true, Ordering::Relaxed);
     fake.delete("configmaps", "a", "default", "failed");
-    seen.hear("-a/failed").await;
+    seen.receive("-a/failed").await;
     ownership.send_replace(Ownership::new(2, |name| *name == "b"));
     fake.put("configmaps", "b", "default", "sign", &data("x"));
-    seen.hear("+b/sign").await;
+    seen.receive("+b/sign").await;
     // Deleted while somebody else works on the cluster.
     fails.store(false, Ordering::Relaxed);
     fake.delete("configmaps", "a", "default", "unseen");
     fake.delete("configmaps", "a", "default", "back");
     fake.put("configmaps", "a", "default", "back", &data("again"));
     fake.put("configmaps", "b", "default", "second-sign", &data("x"));
-    seen.hear("+b/second-sign").await;
+    seen.receive("+b/second-sign").await;
     seen.take();
     ownership.send_replace(Ownership::all(3));
     for word in ["-a/failed", "-a/unseen", "+a/back"] {
-        seen.hear(word).await;
+        seen.receive(word).await;
     }
     assert_eq!(seen.all().len(), 3, "{:?}", seen.all());
 }
@@ -332,15 +332,15 @@ async fn clusters_of_others_are_not_watched_where_each_has_its_own_endpoint() {
     let fleet = Fleet::builder(script.clone()).coordinator(coordinator).build();
     let (seen, fails) = (Words::default(), Arc::new(AtomicBool::new(false)));
     let _running = watch_deletions(&fleet, &seen, &fails);
-    seen.hear("+a/x").await;
+    seen.receive("+a/x").await;
     a.put("configmaps", "a", "default", "y", &data("x"));
-    seen.hear("+a/y").await;
+    seen.receive("+a/y").await;
     assert_eq!(b.requests("configmaps"), RequestCounts::default(), "another process watches that");
     let informer = fleet.informer::<ConfigMap>(config());
     // Handed over: the one is read, the other is let go as soon as nothing runs there.
     seen.take();
     ownership.send_replace(Ownership::new(2, |name| *name == "b"));
-    seen.hear("+b/x").await;
+    seen.receive("+b/x").await;
     eventually(|| drained.lock().contains(&2), || format!("{:?}", drained.lock())).await;
     eventually(|| informer.store().clusters() == ["b"], || format!("{:?}", informer.store().clusters())).await;
     eventually(|| !a.is_watched(), || "the end of the watch".to_owned()).await;
@@ -349,7 +349,7 @@ async fn clusters_of_others_are_not_watched_where_each_has_its_own_endpoint() {
     seen.take();
     a.delete("configmaps", "a", "default", "y");
     ownership.send_replace(Ownership::all(3));
-    seen.hear("+a/x").await;
+    seen.receive("+a/x").await;
     assert_eq!(seen.count("+a/y"), 0);
 }
 
@@ -367,7 +367,7 @@ async fn failures_of_providers_reach_the_stream_once_per_outage() {
         |_, _: &ConfigMap| None,
     );
     let (_task, errors) = poll(controller.run(reconcile, |_, _, _| Action::backoff(), Arc::new(seen.clone())));
-    seen.hear("seen").await;
+    seen.receive("seen").await;
     let error = |text: &str| carrick_client::Error::Request { request: "watch".into(), problem: text.into() };
     script.send(FleetEvent::Failing { source: "hub".into(), error: error("no way") });
     other.send(FleetEvent::Failing { source: "other hub".into(), error: error("no way there") });

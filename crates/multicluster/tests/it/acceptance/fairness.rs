@@ -45,7 +45,7 @@ async fn ten_thousand_waiting_objects_do_not_delay_the_single_object_of_another_
         eventually(|| store.get("calm", "default", "only").is_some(), || "the object".to_owned()).await;
         // Each permit ends one reconcile and lets another one start.
         permits.add_permits(2);
-        seen.hear("calm/only").await;
+        seen.receive("calm/only").await;
         let before = seen.all().iter().position(|word| word == "calm/only").unwrap();
         assert!(before <= concurrency + 1, "{before} objects of the busy cluster went first");
     }
@@ -57,7 +57,7 @@ async fn nor_does_a_list_of_ten_thousand_delay_its_own_urgent_change() {
     fake.put("configmaps", "busy", "default", "new", &data("x"));
     eventually(|| store.get("busy", "default", "new").is_some(), || "the object".to_owned()).await;
     permits.add_permits(2);
-    seen.hear("busy/new").await;
+    seen.receive("busy/new").await;
     let before = seen.all().iter().position(|word| word == "busy/new").unwrap();
     assert!(before <= 2, "{before} listed objects went before the new one");
 }

@@ -69,13 +69,13 @@ impl World {
     /// The cluster works at its new place, and nothing was ever told to be deleted.
     async fn works(self) {
         self.new.put("configmaps", "c", "default", "x", &data("2"));
-        self.seen.hear("x 2 at new").await;
+        self.seen.receive("x 2 at new").await;
         assert!(!self.seen.all().iter().any(|word| word.contains("deleted")), "{:?}", self.seen.all());
         assert!(self.errors.all().is_empty());
         assert_eq!(self.fleet.store::<ConfigMap>().unwrap().list("c").len(), 2);
         // What really is deleted is told.
         self.new.delete("configmaps", "c", "default", "y");
-        self.seen.hear("y deleted at new").await;
+        self.seen.receive("y deleted at new").await;
     }
 }
 
@@ -122,7 +122,7 @@ async fn what_was_deleted_on_the_way_is_told_once_the_new_endpoint_is_listed() {
     let world = settled_with(Duration::from_millis(20)).await;
     world.new.put("configmaps", "c", "default", "x", &data("1"));
     world.script.engage("c", "new", &world.new);
-    world.seen.hear("y deleted at new").await;
+    world.seen.receive("y deleted at new").await;
     assert!(world.fleet.store::<ConfigMap>().unwrap().get("c", "default", "x").is_some());
 }
 
@@ -146,10 +146,10 @@ async fn work_that_the_old_endpoint_refuses_after_a_move_is_done_again_at_the_ne
     };
     let controller = MultiClusterController::<ConfigMap>::new(script.clone(), watcher::Config::default());
     let (_task, errors) = poll(controller.run(reconcile, |_, _, _| Action::await_change(), Arc::new(seen.clone())));
-    seen.hear("began at old").await;
+    seen.receive("began at old").await;
     old.forbid("c");
     script.engage("c", "new", &new);
-    seen.hear("began at new").await;
+    seen.receive("began at new").await;
     assert!(errors.all().is_empty());
 }
 
@@ -171,16 +171,16 @@ async fn returns(meanwhile: impl FnOnce(&Script, &Cluster)) {
     let moved = world.script.engage("c", "new", &world.new);
     world.leave();
     world.new.put("configmaps", "c", "default", "x", &data("2"));
-    world.seen.hear("x 2 at new").await;
+    world.seen.receive("x 2 at new").await;
     // It is on its way back, and the old endpoint is not listened to yet: a later event of another cluster has passed.
     world.script.engage("other", "old", &world.old);
     for name in ["x", "y", "early"] {
         world.old.put("configmaps", "c", "default", name, &data("returned"));
     }
     world.old.put("configmaps", "other", "default", "passed", &data("1"));
-    world.seen.hear("passed 1 at old").await;
+    world.seen.receive("passed 1 at old").await;
     meanwhile(&world.script, &moved);
     world.script.engage("c", "old", &world.old);
-    world.seen.hear("early returned at old").await;
+    world.seen.receive("early returned at old").await;
     assert!(!world.seen.all().iter().any(|word| word.contains("deleted")), "{:?}", world.seen.all());
 }

@@ -67,16 +67,16 @@ async fn a_restored_server_is_seen_as_it_is_now_whatever_was_known_before() {
     }
     fake.delete("configmaps", "c", "default", "deleted");
     fake.put("configmaps", "c", "default", "created", &data("undone"));
-    seen.hear("-c/deleted").await;
-    seen.hear("+c/created").await;
+    seen.receive("-c/deleted").await;
+    seen.receive("+c/created").await;
     seen.take();
     fake.restore(&snapshot);
     for word in ["+c/changed", "+c/deleted", "-c/created"] {
-        seen.hear(word).await;
+        seen.receive(word).await;
     }
     // Its versions are still below those that were known.
     fake.put("configmaps", "c", "default", "new", &data("x"));
-    seen.hear("+c/new").await;
+    seen.receive("+c/new").await;
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_dead_endpoint_delays_only_its_own_clusters_and_recovers_by_itself() {
     let seen = Words::default();
     let controller = MultiClusterController::on(&fleet, watcher::Config::default());
     let (_task, errors) = poll(controller.run_keyed(keyed, policy, Arc::new(seen.clone())));
-    seen.hear("+w/o").await;
+    seen.receive("+w/o").await;
     let failing = || {
         let health = fleet.health();
         let state = |id: &str| health.endpoints.get(id).and_then(|endpoint| endpoint.state().cloned());
@@ -103,10 +103,10 @@ async fn a_dead_endpoint_delays_only_its_own_clusters_and_recovers_by_itself() {
     eventually(failing, || fleet.health().to_string()).await;
     assert!(!fleet.health().is_live());
     well.put("configmaps", "w", "default", "another", &data("x"));
-    seen.hear("+w/another").await;
+    seen.receive("+w/another").await;
     assert_eq!(seen.count("+d/o"), 0);
     dead.set_down(false);
-    seen.hear("+d/o").await;
+    seen.receive("+d/o").await;
     eventually(|| fleet.health().is_live(), || fleet.health().to_string()).await;
     assert_eq!(errors.all().len(), 1, "told once: {:?}", errors.all());
     assert!(errors.all()[0].starts_with("cannot watch configmaps.v1 at endpoint dead: "), "{:?}", errors.all());
@@ -128,13 +128,13 @@ async fn an_object_that_nobody_understands_is_reported_and_stops_nothing() {
     assert!(errors.all()[0].starts_with("cannot understand cluster://bad/default/broken"), "{:?}", errors.all());
     // Understood at last.
     fake.put("configmaps", "bad", "default", "broken", &data("x"));
-    seen.hear("+bad/broken").await;
+    seen.receive("+bad/broken").await;
     // Not understood again is not deleted.
     seen.take();
     fake.put("configmaps", "bad", "default", "broken", &json!({"data": 7}));
     errors.hear_many(2).await;
     fake.put("configmaps", "good", "default", "fine", &data("y"));
-    seen.hear("+good/fine").await;
+    seen.receive("+good/fine").await;
     assert_eq!(seen.all(), ["+good/fine"]);
 }
 
@@ -158,7 +158,7 @@ async fn a_cluster_that_joins_wakes_a_watch_that_was_refused() {
     fake.set_down(false);
     fake.put("configmaps", "c", "default", "o", &data("x"));
     script.engage("c", "e", &fake);
-    seen.hear("+c/o").await;
+    seen.receive("+c/o").await;
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn new_apis_are_listed_anew() {
     let seen = Words::default();
     let controller = MultiClusterController::new(script.clone(), watcher::Config::default());
     let _running = poll(controller.run_keyed(keyed, policy, Arc::new(seen.clone())));
-    seen.hear("+c/o").await;
+    seen.receive("+c/o").await;
     script.send(FleetEvent::ApisChanged { name: "c".parse().unwrap() });
     script.send(FleetEvent::ApisChanged { name: "c".parse().unwrap() });
     eventually(|| fake.requests("configmaps").lists == 2, || format!("{:?}", fake.requests("configmaps"))).await;

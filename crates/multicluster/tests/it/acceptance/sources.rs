@@ -53,12 +53,12 @@ async fn owners_are_reconciled_in_their_own_cluster_only() {
         seen.take();
     }
     fake.put("configmaps", "b", "default", "child", &owned_by("apps/v1", "Deployment", "app"));
-    deployments.hear("b/app").await;
+    deployments.receive("b/app").await;
     fake.put("configmaps", "a", "default", "child", &owned_by("v1", "Namespace", "team"));
-    namespaces.hear("a/team").await;
+    namespaces.receive("a/team").await;
     // A child that changes hands concerns the old owner as well.
     fake.put("configmaps", "b", "default", "child", &owned_by("v1", "Namespace", "team"));
-    namespaces.hear("b/team").await;
+    namespaces.receive("b/team").await;
     deployments.hear_many(2).await;
     assert_eq!(deployments.all(), ["b/app", "b/app"]);
     assert_eq!(namespaces.all(), ["a/team", "b/team"]);
@@ -86,7 +86,7 @@ async fn mappers_see_other_kinds_of_the_same_cluster() {
     seen.take();
     fake.put("secrets", "a", "default", "unused", &json!({}));
     fake.put("secrets", "b", "default", "creds", &json!({}));
-    seen.hear("b/user").await;
+    seen.receive("b/user").await;
     assert_eq!(seen.all(), ["b/user"]);
 }
 
@@ -114,13 +114,13 @@ async fn objects_of_another_fleet_concern_any_cluster() {
         },
     );
     let _running = poll(controller.run_keyed(reconcile, |_, _, _| Action::backoff(), Arc::new(seen.clone())));
-    seen.hear("+a/order").await;
+    seen.receive("+a/order").await;
     // The cluster of the orphan joins later, and finds it.
     script.engage("b", "e", &consumers);
-    seen.hear("-b/gone").await;
+    seen.receive("-b/gone").await;
     assert_eq!(seen.take(), ["+a/order", "-b/gone"]);
     service.put("configmaps", "service", "copies", "copy", &copy_of("a", "order"));
-    seen.hear("+a/order").await;
+    seen.receive("+a/order").await;
     // A copy that changes its mind concerns both.
     seen.take();
     service.put("configmaps", "service", "copies", "copy", &copy_of("b", "gone"));
@@ -128,7 +128,7 @@ async fn objects_of_another_fleet_concern_any_cluster() {
     assert_eq!(seen.sorted(), ["+a/order", "-b/gone"]);
     seen.take();
     service.delete("configmaps", "service", "copies", "copy");
-    seen.hear("-b/gone").await;
+    seen.receive("-b/gone").await;
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn nothing_is_reconciled_before_another_fleet_is_known() {
     eventually(watched, || "the watch".to_owned()).await;
     assert!(seen.all().is_empty());
     service.set_down(false);
-    seen.hear("a/order").await;
+    seen.receive("a/order").await;
 }
 
 #[tokio::test]

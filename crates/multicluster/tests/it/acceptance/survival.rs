@@ -60,14 +60,14 @@ async fn a_mapper_that_panics_over_one_object_is_told_and_maps_the_others() {
             [ObjectRef::new(&secret.name_any()).within("default")]
         });
     let (_task, errors) = poll(controller.run(named, policy, Arc::new(seen.clone())));
-    seen.hear("a/x").await;
-    seen.hear("b/x").await;
+    seen.receive("a/x").await;
+    seen.receive("b/x").await;
     seen.take();
     fake.put("secrets", "a", "default", "bad", &json!({}));
     fake.put("secrets", "b", "default", "x", &json!({"metadata": {"labels": {"a": "b"}}}));
-    seen.hear("b/x").await;
-    let told = "the mapper panicked over cluster://a/default/bad: cannot map bad";
-    eventually(|| errors.all().iter().any(|error| error.starts_with(told)), || format!("{:?}", errors.all())).await;
+    seen.receive("b/x").await;
+    let reported = "the mapper panicked over cluster://a/default/bad: cannot map bad";
+    eventually(|| errors.all().iter().any(|error| error.starts_with(reported)), || format!("{:?}", errors.all())).await;
     assert!(errors.all().iter().any(|error| error.contains("cluster://a/default/bad-at-start")), "{:?}", errors.all());
 }
 
@@ -92,9 +92,9 @@ async fn a_mapper_over_another_fleet_that_panics_is_told_and_maps_the_others() {
     seen.take();
     service.put("secrets", "s", "default", "bad", &json!({}));
     service.put("secrets", "s", "default", "x", &json!({}));
-    seen.hear("a/x").await;
-    let told = "the mapper panicked over cluster://s/default/bad: cannot map bad";
-    eventually(|| errors.all().iter().any(|error| error.starts_with(told)), || format!("{:?}", errors.all())).await;
+    seen.receive("a/x").await;
+    let reported = "the mapper panicked over cluster://s/default/bad: cannot map bad";
+    eventually(|| errors.all().iter().any(|error| error.starts_with(reported)), || format!("{:?}", errors.all())).await;
 }
 
 #[tokio::test]
@@ -111,9 +111,9 @@ async fn a_predicate_that_panics_is_told_and_its_object_counts_as_changed() {
     seen.hear_many(2).await;
     seen.take();
     fake.put("configmaps", "a", "default", "x", &data("bad"));
-    seen.hear("a/x").await;
+    seen.receive("a/x").await;
     fake.put("configmaps", "b", "default", "x", &data("y"));
-    seen.hear("b/x").await;
+    seen.receive("b/x").await;
     assert!(errors.all()[0].starts_with("the predicate panicked over cluster://a/default/x: no such value"));
 }
 
@@ -133,17 +133,17 @@ async fn an_index_that_panics_over_one_object_is_told_and_holds_the_others() {
     seen.hear_many(3).await;
     seen.take();
     fake.put("configmaps", "a", "default", "x", &data("bad"));
-    seen.hear("a/x").await;
+    seen.receive("a/x").await;
     fake.put("configmaps", "b", "default", "x", &data("y"));
-    seen.hear("b/x").await;
+    seen.receive("b/x").await;
     assert_eq!(store.by_index("b", "value", "y").len(), 1);
     assert!(store.by_index("a", "value", "x").is_empty(), "what it was found under before is gone");
     fake.put("configmaps", "a", "default", "x", &data("good"));
     eventually(|| store.by_index("a", "value", "good").len() == 1, || "the index".to_owned()).await;
     fake.delete("configmaps", "a", "default", "bad-at-start");
     eventually(|| store.len() == 2, || "the end of the bad one".to_owned()).await;
-    let told = "the index \"value\" panicked over cluster://a/default/x: cannot index that";
-    assert!(errors.all().iter().any(|error| error.starts_with(told)), "{:?}", errors.all());
+    let reported = "the index \"value\" panicked over cluster://a/default/x: cannot index that";
+    assert!(errors.all().iter().any(|error| error.starts_with(reported)), "{:?}", errors.all());
     // Indexed when it is there already, a bad object harms no other either.
     fake.put("configmaps", "a", "default", "x", &data("bad"));
     let is_bad = |object: Arc<ConfigMap>| object.data.as_ref().is_some_and(|data| data["value"] == "bad");
@@ -183,18 +183,18 @@ async fn a_decoder_that_panics_over_one_object_is_told_and_decodes_the_others() 
         Ok::<_, Infallible>(Action::await_change())
     };
     let (_task, errors) = poll(controller.run(reconcile, |_, _, _| Action::backoff(), Arc::new(seen.clone())));
-    seen.hear("b/x").await;
+    seen.receive("b/x").await;
     fake.put("widgets", "a", "default", "y", &spec("bad"));
     fake.put("widgets", "b", "default", "y", &spec("good"));
-    seen.hear("b/y").await;
+    seen.receive("b/y").await;
     fake.put("widgets", "a", "default", "x", &spec("good"));
-    seen.hear("a/x").await;
+    seen.receive("a/x").await;
     // The last state of a deleted object does not matter.
     fake.delete("widgets", "a", "default", "y");
     fake.put("widgets", "a", "default", "z", &spec("good"));
-    seen.hear("a/z").await;
-    let told = "cannot understand cluster://a/default/x: the decoder panicked: no such spec";
-    assert!(errors.all().iter().any(|error| error.starts_with(told)), "{:?}", errors.all());
+    seen.receive("a/z").await;
+    let reported = "cannot understand cluster://a/default/x: the decoder panicked: no such spec";
+    assert!(errors.all().iter().any(|error| error.starts_with(reported)), "{:?}", errors.all());
 }
 
 #[tokio::test]
@@ -216,14 +216,14 @@ async fn a_function_that_panics_over_a_cluster_leaves_the_others_alone() {
         true
     });
     let (_task, errors) = poll(controller.run(named, policy, Arc::new(seen.clone())));
-    seen.hear("b/x").await;
+    seen.receive("b/x").await;
     fake.put("configmaps", "b", "default", "bad", &data("y"));
     fake.put("configmaps", "b", "default", "y", &data("x"));
-    seen.hear("b/y").await;
+    seen.receive("b/y").await;
     assert_eq!(seen.sorted(), ["b/x", "b/y"]);
-    let told = |words: &str| errors.all().iter().any(|error| error.starts_with(words));
-    assert!(told("the cluster filter panicked over cluster a: not that one"), "{:?}", errors.all());
-    assert!(told("the cluster key panicked over default/bad at endpoint e: whose is that"), "{:?}", errors.all());
+    let reported = |words: &str| errors.all().iter().any(|error| error.starts_with(words));
+    assert!(reported("the cluster filter panicked over cluster a: not that one"), "{:?}", errors.all());
+    assert!(reported("the cluster key panicked over default/bad at endpoint e: whose is that"), "{:?}", errors.all());
 }
 
 #[tokio::test]
@@ -235,7 +235,7 @@ async fn a_trigger_that_panics_is_told_and_the_rest_goes_on() {
     let (_task, errors) = poll(controller.run(named, policy, Arc::new(seen.clone())));
     seen.hear_many(2).await;
     fake.put("configmaps", "b", "default", "y", &data("x"));
-    seen.hear("b/y").await;
+    seen.receive("b/y").await;
     assert!(errors.all()[0].starts_with("the trigger panicked: out of requests"), "{:?}", errors.all());
 }
 
@@ -286,14 +286,14 @@ async fn a_dead_cluster_of_another_fleet_does_not_stop_those_that_live() {
         })
         .with_config(Config::default().wait_for_failing(Duration::ZERO));
     let (_task, errors) = poll(controller.run(named, policy, Arc::new(seen.clone())));
-    seen.hear("a/x").await;
-    let told = |words: &str| errors.all().iter().any(|error| error.starts_with(words));
-    eventually(|| told("cannot watch configmaps.v1 at endpoint dead"), || format!("{:?}", errors.all())).await;
+    seen.receive("a/x").await;
+    let reported = |words: &str| errors.all().iter().any(|error| error.starts_with(words));
+    eventually(|| reported("cannot watch configmaps.v1 at endpoint dead"), || format!("{:?}", errors.all())).await;
     // Once it lives again, what it has counts.
     seen.take();
     dead.put("configmaps", "dead", "default", "x", &data("x"));
     dead.set_down(false);
-    seen.hear("a/x").await;
+    seen.receive("a/x").await;
 }
 
 /// A provider that tells another fleet each time it is asked, and panics the first time.
@@ -306,9 +306,9 @@ impl Provider for Shaky {
         if first {
             script.up("gone", &self.1);
         }
-        let told = script.events().take(if first { 5 } else { 4 });
+        let reported = script.events().take(if first { 5 } else { 4 });
         let end = futures::stream::poll_fn(move |_| if first { panic!("out of clusters") } else { Poll::Pending });
-        told.chain(end).boxed()
+        reported.chain(end).boxed()
     }
 }
 
@@ -320,8 +320,8 @@ async fn a_provider_that_panics_is_told_and_asked_anew() {
     let seen = Words::default();
     let controller = MultiClusterController::<ConfigMap>::on(&fleet, config());
     let (_task, errors) = poll(controller.run(named, policy, Arc::new(seen.clone())));
-    seen.hear("a/x").await;
-    seen.hear("c/x").await;
+    seen.receive("a/x").await;
+    seen.receive("c/x").await;
     eventually(|| fleet.cluster("b").is_err(), || "the end of a cluster that is not told any more".to_owned()).await;
     eventually(|| fleet.health().is_live(), || fleet.health().to_string()).await;
     assert_eq!(fleet.health().endpoints.len(), 1);

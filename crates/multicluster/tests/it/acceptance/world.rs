@@ -101,7 +101,7 @@ impl Words {
     }
 
     /// Waits until a word is said.
-    pub async fn hear(&self, word: &str) {
+    pub async fn receive(&self, word: &str) {
         eventually(|| self.count(word) > 0, || format!("{word:?} among {:?}", self.all())).await;
     }
 

@@ -4,7 +4,7 @@ use carrick_cel::{Admission, AdmissionScope, AdmissionType};
 use carrick_go::names;
 use serde_json::Value;
 
-use super::super::expression::told;
+use super::super::expression::wording;
 use super::super::rule::texts;
 use crate::definition::Faults;
 
@@ -183,6 +183,6 @@ pub(super) fn conditions(list: &Value, path: &str, scope: &AdmissionScope, fault
 /// Refuses an expression that does not compile.
 pub(super) fn expression(source: &str, path: &str, scope: &AdmissionScope, wanted: AdmissionType, faults: &mut Faults) {
     if let Err(error) = Admission::compile(source, scope, wanted) {
-        faults.invalid(path, &source.into(), &told(&error, source));
+        faults.invalid(path, &source.into(), &wording(&error, source));
     }
 }

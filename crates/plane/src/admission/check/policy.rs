@@ -4,7 +4,7 @@ use carrick_cel::{AdmissionScope, AdmissionType};
 use carrick_go::names;
 use serde_json::Value;
 
-use super::super::expression::told;
+use super::super::expression::wording;
 use super::super::rule::texts;
 use super::fields::{Old, conditions, expression, label_key, listed, one_of, rule, selector, text};
 use crate::definition::Faults;
@@ -136,7 +136,7 @@ fn define(scope: &mut AdmissionScope, variable: &Value, place: &str, faults: &mu
     if source.trim().is_empty() {
         faults.required(&format!("{place}.expression"), "expression is not specified");
     } else if let Err(error) = scope.define(name, source) {
-        faults.invalid(&format!("{place}.expression"), &source.into(), &told(&error, source));
+        faults.invalid(&format!("{place}.expression"), &source.into(), &wording(&error, source));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::time::now;
 /// Holds a CRD until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// The condition that tells whether a kind in one of Kubernetes' own groups is approved.
+/// The condition that says whether a kind in one of Kubernetes' own groups is approved.
 const APPROVAL: &str = "KubernetesAPIApprovalPolicyConformant";
 
 /// Computes the status.

@@ -7,7 +7,7 @@ use crate::protobuf::{Count, Field, Form, Message};
 use crate::resource::Resource;
 use crate::status::Cause;
 
-/// Reads an object as Kubernetes' own type: unknown fields are dropped and told, empty ones are left out or shown as Go does it.
+/// Reads an object as Kubernetes' own type: unknown fields are dropped and reported, empty ones are left out or shown as Go does it.
 pub(super) fn read(message: &Message, object: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
     let Value::Object(map) = object else { return Ok(()) };
     let place = Place { path: String::new(), plain: String::new() };

@@ -102,11 +102,11 @@ fn selector_causes(selector: &Value, field: &str) -> Vec<Cause> {
 pub(super) fn selector_errors(resource: &Value) -> Vec<String> {
     let fields = read(&resource["fieldSelector"], is_field_selector, is_field_requirement);
     let labels = read(&resource["labelSelector"], |raw| Selector::parse(raw).is_ok(), is_label_requirement);
-    let told = |name: &str, (good, all): (usize, usize)| {
+    let reported = |name: &str, (good, all): (usize, usize)| {
         let how = if good == 0 { "ignored" } else { "partially ignored" };
         (good < all).then(|| format!("spec.resourceAttributes.{name} {how} due to parse error"))
     };
-    [told("fieldSelector", fields), told("labelSelector", labels)].into_iter().flatten().collect()
+    [reported("fieldSelector", fields), reported("labelSelector", labels)].into_iter().flatten().collect()
 }
 
 /// How many requirements of a selector can be read, and how many there are.
@@ -152,9 +152,9 @@ mod tests {
             ),
         ];
         for (resource, expected) in cases {
-            let told = selector_errors(&resource).join("; ");
+            let reported = selector_errors(&resource).join("; ");
             let full = format!("spec.resourceAttributes.{expected} due to parse error");
-            assert_eq!(told, if expected.is_empty() { String::new() } else { full }, "{resource}");
+            assert_eq!(reported, if expected.is_empty() { String::new() } else { full }, "{resource}");
         }
     }
 }

@@ -57,7 +57,7 @@ async fn only_names_of_existing_exports_and_clusters_lead_into_a_virtual_workspa
     };
     for absent in ["/services/apiexport/root:prov/example.io", &format!("/services/apiexport/{provider}/nope")] {
         assert_eq!(listed(ADMIN, absent, "*"), 500);
-        // Who may not use an export does not hear that there is none, unless it is needed to look for a binding.
+        // Who may not use an export does not learn that there is none, unless it is needed to look for a binding.
         assert_eq!(listed("alice", absent, "*"), 403);
         assert_eq!(listed("alice", absent, &foreign), 500);
     }

@@ -97,15 +97,15 @@ async fn a_key_that_occurs_twice_in_yaml_is_refused_only_by_strict_requests() {
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata:\n  a: one\n  a: two\n")
     };
     let maps = "/api/v1/namespaces/default/configmaps";
-    let told = |answer: &Answer| -> Vec<String> {
+    let reported = |answer: &Answer| -> Vec<String> {
         answer.headers.get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned()).collect()
     };
     let warning = r#"299 - "line 6: key \"a\" already set in map""#;
     let created = yaml(&world.admin, "POST", maps, &text("a")).await;
-    assert_eq!(told(&created), [warning]);
+    assert_eq!(reported(&created), [warning]);
     assert_eq!(created.expect(201)["data"], json!({"a": "two"}));
     let applied = yaml(&world.admin, "PATCH", &format!("{maps}/d?fieldManager=m"), &text("d")).await;
-    assert_eq!(told(&applied), [warning]);
+    assert_eq!(reported(&applied), [warning]);
     assert_eq!(applied.expect(201)["data"], json!({"a": "two"}));
     let broken = yaml(&world.admin, "POST", maps, "apiVersion: v1\nkind: [\n").await;
     assert!(
@@ -332,7 +332,7 @@ async fn finalizers_without_a_domain_are_told() {
     let mut sent = thing("a", json!({}));
     sent["metadata"]["finalizers"] = json!(["plain", "example.io", "example.io/full"]);
     let answer = world.admin.post(THINGS, sent).await;
-    let told: Vec<&str> = answer.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect();
+    let reported: Vec<&str> = answer.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect();
     let end = "to avoid accidental conflicts with other finalizer writers";
     let wanted = [
         format!(r#"299 - "metadata.finalizers: \"plain\": prefer a domain-qualified finalizer name {end}""#),
@@ -340,7 +340,7 @@ async fn finalizers_without_a_domain_are_told() {
             r#"299 - "metadata.finalizers: \"example.io\": prefer a domain-qualified finalizer name including a path (/) {end}""#
         ),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
 }
 
 #[tokio::test]

@@ -351,8 +351,8 @@ async fn the_control_endpoint_does_the_same_over_http_for_administrators() {
     call("DELETE", &format!("/faults/{}", added["id"]), token(), Value::Null).await;
     let mut watch = world.admin.watch(&format!("{MAPS}?watch=1&fieldSelector=metadata.name%3Da")).await;
     assert_eq!(watch.event().await.1, "a");
-    let (_, told) = call("POST", "/watches/cut", token(), json!({"resource": "configmaps"})).await;
-    assert_eq!(told["watches"], 1);
+    let (_, reported) = call("POST", "/watches/cut", token(), json!({"resource": "configmaps"})).await;
+    assert_eq!(reported["watches"], 1);
     assert_eq!(watch.next().await, None);
     assert_eq!(call("POST", "/endpoints/0/stop", token(), Value::Null).await.0, 200);
     assert!(world.admin.try_send("GET", MAPS, &[], Vec::new()).await.is_err());

@@ -207,12 +207,12 @@ async fn policies_and_bindings_are_checked() {
     });
     let refused = world.admin.post(POLICIES, policy("p", wrong)).await.expect(422);
     let causes = refused["details"]["causes"].as_array().unwrap().clone();
-    let told: Vec<String> = causes
+    let reported: Vec<String> = causes
         .iter()
         .map(|cause| format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "spec.failurePolicy: Unsupported value: \"Maybe\": supported values: \"Fail\", \"Ignore\"",
             "spec.variables[0].name: Invalid value: \"a-b\": must be a valid CEL identifier",

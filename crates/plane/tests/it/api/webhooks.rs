@@ -280,12 +280,12 @@ async fn configurations_are_checked() {
     let refused = world.admin.post(VALIDATING, configuration(VALIDATES, "check", &client, &wrong)).await;
     assert_eq!(refused.code, 422);
     let causes = refused.body["details"]["causes"].as_array().unwrap().clone();
-    let told: Vec<String> = causes
+    let reported: Vec<String> = causes
         .iter()
         .map(|cause| format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "webhooks[0].name: Invalid value: \"short.name\": should be a domain with at least three segments separated by dots",
             "webhooks[0].rules[0].operations[0]: Unsupported value: \"PATCH\": supported values: \"*\", \"CONNECT\", \"CREATE\", \"DELETE\", \"UPDATE\"",

@@ -201,9 +201,9 @@ mod tests {
         };
         assert_eq!(found(guarded, &integer, &loose), Vec::<String>::new());
         assert_eq!(found("has(self.spec.other)", &integer, &loose), Vec::<String>::new());
-        let told = "a rule reads values whose type or format changes: m";
-        assert_eq!(found(guarded, &loose, &text), [told]);
-        assert_eq!(found("self.spec == self.spec", &integer, &loose), [told]);
+        let reported = "a rule reads values whose type or format changes: m";
+        assert_eq!(found(guarded, &loose, &text), [reported]);
+        assert_eq!(found("self.spec == self.spec", &integer, &loose), [reported]);
     }
 
     #[test]

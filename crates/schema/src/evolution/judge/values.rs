@@ -50,15 +50,15 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         return findings;
     }
     let mut findings = Vec::new();
-    let mut tell = |keys, class, reason: String| findings.push(Finding::new(at, class, reason).of(keys));
+    let mut report = |keys, class, reason: String| findings.push(Finding::new(at, class, reason).of(keys));
     for bound in [LOWEST, HIGHEST] {
         match (bound.of(old), bound.of(new)) {
             (before, after) if before == after => {}
-            (Some(before), None) => tell(bound.keys, Compatible, format!("{} {before} goes away", bound.name)),
-            (None, Some(after)) => tell(bound.keys, Tightening, format!("{} {after} is new", bound.name)),
+            (Some(before), None) => report(bound.keys, Compatible, format!("{} {before} goes away", bound.name)),
+            (None, Some(after)) => report(bound.keys, Tightening, format!("{} {after} is new", bound.name)),
             (Some(before), Some(after)) => {
                 let class = if bound.is_within(before, after) { Compatible } else { Tightening };
-                tell(bound.keys, class, format!("{} changes from {before} to {after}", bound.name));
+                report(bound.keys, class, format!("{} changes from {before} to {after}", bound.name));
             }
             (None, None) => {}
         }
@@ -68,53 +68,53 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         let count = |schema: &Value| schema[name].as_u64().filter(|count| is_upper || *count > 0);
         match (count(old), count(new)) {
             (before, after) if before == after => {}
-            (Some(before), None) => tell(keys, Compatible, format!("{name} {before} goes away")),
+            (Some(before), None) => report(keys, Compatible, format!("{name} {before} goes away")),
             (None, Some(after))
                 if name == "maxProperties" && most_fields(old, new).is_some_and(|most| most <= after) =>
             {
-                tell(keys, Compatible, format!("{name} {after} is new, and there are no more fields"));
+                report(keys, Compatible, format!("{name} {after} is new, and there are no more fields"));
             }
-            (None, Some(after)) => tell(keys, Tightening, format!("{name} {after} is new")),
+            (None, Some(after)) => report(keys, Tightening, format!("{name} {after} is new")),
             (Some(before), Some(after)) => {
                 let class = if (before < after) == is_upper { Compatible } else { Tightening };
-                tell(keys, class, format!("{name} changes from {before} to {after}"));
+                report(keys, class, format!("{name} changes from {before} to {after}"));
             }
             (None, None) => {}
         }
     }
     match (old["multipleOf"].as_f64(), new["multipleOf"].as_f64()) {
         (before, after) if before == after => {}
-        (Some(before), None) => tell(&["multipleOf"], Compatible, format!("multipleOf {before} goes away")),
+        (Some(before), None) => report(&["multipleOf"], Compatible, format!("multipleOf {before} goes away")),
         (None, Some(after)) if after.to_bits() == 1.0_f64.to_bits() && Kind::of(old) == Kind::Integer => {
-            tell(&["multipleOf"], Compatible, "multipleOf 1 is new, which all whole numbers are".to_owned());
+            report(&["multipleOf"], Compatible, "multipleOf 1 is new, which all whole numbers are".to_owned());
         }
-        (None, Some(after)) => tell(&["multipleOf"], Tightening, format!("multipleOf {after} is new")),
+        (None, Some(after)) => report(&["multipleOf"], Tightening, format!("multipleOf {after} is new")),
         (Some(before), Some(after)) => {
             let fits = after > 0.0 && (before / after).fract() == 0.0;
             let class = if fits { Compatible } else { Tightening };
-            tell(&["multipleOf"], class, format!("multipleOf changes from {before} to {after}"));
+            report(&["multipleOf"], class, format!("multipleOf changes from {before} to {after}"));
         }
         (None, None) => {}
     }
     match (flag(old, "uniqueItems"), flag(new, "uniqueItems")) {
-        (false, true) => tell(&["uniqueItems"], Tightening, "no two items may be equal now".to_owned()),
-        (true, false) => tell(&["uniqueItems"], Compatible, "items may be equal now".to_owned()),
+        (false, true) => report(&["uniqueItems"], Tightening, "no two items may be equal now".to_owned()),
+        (true, false) => report(&["uniqueItems"], Compatible, "items may be equal now".to_owned()),
         _ => {}
     }
     let pattern = |schema: &Value| schema["pattern"].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     match (pattern(old), pattern(new)) {
         (before, after) if before == after => {}
-        (Some(before), None) => tell(&["pattern"], Compatible, format!("the pattern {before:?} goes away")),
-        (None, Some(after)) => tell(&["pattern"], Tightening, format!("the pattern {after:?} is new")),
+        (Some(before), None) => report(&["pattern"], Compatible, format!("the pattern {before:?} goes away")),
+        (None, Some(after)) => report(&["pattern"], Tightening, format!("the pattern {after:?} is new")),
         (Some(before), Some(after)) => {
-            tell(&["pattern"], Tightening, format!("the pattern changes from {before:?} to {after:?}"));
+            report(&["pattern"], Tightening, format!("the pattern changes from {before:?} to {after:?}"));
         }
         (None, None) => {}
     }
-    format(old, new, &mut |class, reason| tell(&["format"], class, reason));
+    format(old, new, &mut |class, reason| report(&["format"], class, reason));
     if let Some(values) = new["enum"].as_array().filter(|values| !values.is_empty()) {
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        tell(
+        report(
             &["enum"],
             Tightening,
             format!("only {} {} allowed now", values.join(", "), if values.len() == 1 { "is" } else { "are" }),
@@ -129,7 +129,7 @@ fn most_fields(old: &Value, new: &Value) -> Option<u64> {
     closed.then(|| node::fields(old, new).len() as u64)
 }
 
-fn format(old: &Value, new: &Value, tell: &mut impl FnMut(crate::evolution::class::Class, String)) {
+fn format(old: &Value, new: &Value, report: &mut impl FnMut(crate::evolution::class::Class, String)) {
     let name = |schema: &Value| schema["format"].as_str().unwrap_or_default().to_owned();
     let (before, after) = (name(old), name(new));
     if before == after {
@@ -141,9 +141,9 @@ fn format(old: &Value, new: &Value, tell: &mut impl FnMut(crate::evolution::clas
     let narrow = after == "int32" && matches!(Kind::of(new), Kind::Integer | Kind::Number | Kind::IntOrString);
     let class = if checked || narrow { Tightening } else { Compatible };
     match (before.as_str(), after.as_str()) {
-        ("", after) => tell(class, format!("the format {after} is new")),
-        (before, "") => tell(class, format!("the format {before} goes away")),
-        (before, after) => tell(class, format!("the format changes from {before} to {after}")),
+        ("", after) => report(class, format!("the format {after} is new")),
+        (before, "") => report(class, format!("the format {before} goes away")),
+        (before, after) => report(class, format!("the format changes from {before} to {after}")),
     }
 }
 

@@ -29,7 +29,7 @@ impl Walk {
         self.node(&node::whole(old), &node::whole(new), &[]);
     }
 
-    fn tell(&mut self, at: &[Step], class: Class, reason: impl Into<String>) {
+    fn report(&mut self, at: &[Step], class: Class, reason: impl Into<String>) {
         self.findings.push(Finding::new(at, class, reason));
     }
 
@@ -44,7 +44,7 @@ impl Walk {
             let reason = "null is not allowed any more: where it is stored, it is dropped or refused";
             self.findings.push(Finding::new(at, Breaking, reason).with([Value::Null]).of(&["nullable"]));
         } else if !flag(old, "nullable") && flag(new, "nullable") {
-            self.tell(at, Compatible, "null is allowed now");
+            self.report(at, Compatible, "null is allowed now");
         }
         self.findings.extend(values::compare(old, new, at));
         let kinds = [Kind::of(old), Kind::of(new)];
@@ -65,7 +65,7 @@ impl Walk {
         match (before, after) {
             (before, after) if before == after => true,
             (Kind::Integer, Kind::Number) | (Kind::Integer | Kind::String, Kind::IntOrString) | (_, Kind::Any) => {
-                self.tell(at, Compatible, reason());
+                self.report(at, Compatible, reason());
                 true
             }
             (Kind::Number, Kind::Integer) => {
@@ -78,7 +78,7 @@ impl Walk {
                 true
             }
             _ => {
-                self.tell(at, Breaking, reason());
+                self.report(at, Breaking, reason());
                 false
             }
         }
@@ -97,7 +97,7 @@ impl Walk {
                     let class = if counted { Tightening } else { Compatible };
                     self.findings.push(Finding::new(&here, class, format!("the field is new{tail}")).above());
                 }
-                (Some(_), None) => self.tell(&here, Breaking, "the field goes away: its values are dropped"),
+                (Some(_), None) => self.report(&here, Breaking, "the field goes away: its values are dropped"),
                 (Some(before), Some(after)) => {
                     self.default(&before, &after, was_required.contains(&name), &here);
                     self.node(&before, &after, &here);
@@ -110,7 +110,7 @@ impl Walk {
             let filled =
                 node::child(new, name).is_some_and(|child| child.get("default").is_some_and(|it| !it.is_null()));
             if filled {
-                self.tell(&here, Compatible, "the field is required now, and its default fills it in");
+                self.report(&here, Compatible, "the field is required now, and its default fills it in");
             } else {
                 self.findings.push(
                     Finding::new(&here, Tightening, "the field is required now").above().of_parent(&["required"]),
@@ -118,7 +118,7 @@ impl Walk {
             }
         }
         for name in was_required.difference(&is_required).filter(|name| node::child(new, name).is_some()) {
-            self.tell(&below(at, Step::Field(name.clone())), Compatible, "the field is optional now");
+            self.report(&below(at, Step::Field(name.clone())), Compatible, "the field is optional now");
         }
         self.embedded(old, new, at);
         match (old["x-kubernetes-map-type"] == "atomic", new["x-kubernetes-map-type"] == "atomic") {
@@ -126,7 +126,7 @@ impl Walk {
                 let reason = "the object is one value for server-side apply now: whoever applies one field takes away those of others";
                 self.findings.push(Finding::new(at, Breaking, reason).of(&["x-kubernetes-map-type"]));
             }
-            (true, false) => self.tell(at, Compatible, "server-side apply merges the object field by field now"),
+            (true, false) => self.report(at, Compatible, "server-side apply merges the object field by field now"),
             _ => {}
         }
     }
@@ -142,9 +142,9 @@ impl Walk {
         let is_map = |schema: &Value| schema.get("additionalProperties").is_some_and(Value::is_object);
         match (node::rest(old), node::rest(new)) {
             (None, None) => {}
-            (None, Some(_)) => self.tell(at, Compatible, "fields that the schema does not name are kept now"),
+            (None, Some(_)) => self.report(at, Compatible, "fields that the schema does not name are kept now"),
             (Some(_), None) if is_map(old) => {
-                self.tell(&below(at, Step::Value), Breaking, "the values of the map go away: they are dropped");
+                self.report(&below(at, Step::Value), Breaking, "the values of the map go away: they are dropped");
             }
             (Some(_), None) => {
                 let reason = "fields that the schema does not name are dropped now";
@@ -181,7 +181,7 @@ impl Walk {
                 .findings
                 .push(Finding::new(at, Tightening, "the value must be a whole Kubernetes object now").of(&EMBEDDED)),
             (true, false) if node::keeps_unknown(new) => {
-                self.tell(at, Compatible, "the value need not be a whole Kubernetes object any more");
+                self.report(at, Compatible, "the value need not be a whole Kubernetes object any more");
             }
             (true, false) => {
                 let reason =

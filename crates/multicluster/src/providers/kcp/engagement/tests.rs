@@ -24,7 +24,7 @@ fn bound_to(cluster: &str, name: &str, ready: bool, export_cluster: &str, export
     .unwrap()
 }
 
-/// Runs a script and returns what was told, as words.
+/// Runs a script and returns what was reported, as words.
 fn run(script: Vec<(&'static str, Event)>) -> Vec<String> {
     run_rules(with_grace(0), at(0, script))
 }
@@ -42,7 +42,7 @@ fn run_rules(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<Strin
 
 fn changes(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<String> {
     let mut engagement = Engagement::new(rules);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (seconds, source, event) in script {
         let now = Duration::from_secs(seconds);
         let events = match (source, event) {
@@ -50,7 +50,7 @@ fn changes(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<String>
             ("slice", Some(event)) => engagement.on_slice(event, now),
             (url, Some(event)) => engagement.on_binding(&url.into(), event),
         };
-        told.extend(events.into_iter().map(|event| match event {
+        reported.extend(events.into_iter().map(|event| match event {
             FleetChange::Up(url) => format!("up {}", &url[8..9]),
             FleetChange::Down(url) => format!("down {}", &url[8..9]),
             FleetChange::Engaged { cluster, endpoint, path: None } => format!("engaged {cluster} {}", &endpoint[8..9]),
@@ -65,7 +65,7 @@ fn changes(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<String>
             FleetChange::Met { cluster, object, stage } => format!("{stage:?} {} {cluster}", object.name),
         }));
     }
-    told
+    reported
 }
 
 fn listed_slice(urls: &[&str]) -> Vec<(&'static str, Event)> {

@@ -364,3 +364,40 @@ fn what_was_edited_before_it_was_noted_and_is_as_ordered_again_is_never_conteste
         }
     }
 }
+
+#[test]
+fn a_copy_that_rests_is_measured_against_what_it_was_last_written_for() {
+    let rules = drifting("Report");
+    let managed = json!([{ "manager": "kubectl-edit", "operation": "Update", "time": "2026-01-01T00:00:00Z",
+        "fieldsV1": { "f:spec": { "f:size": {}, "f:region": {} } } }]);
+    let pause = |model: &mut Model, value: Option<&str>| {
+        merge::apply(model.copy.as_mut().unwrap(), &json!({ "metadata": { "annotations": { PAUSE: value } } }));
+    };
+    let named = |model: &Model| model.found(&rules).map(|found| found.fields.into_keys().collect::<Vec<_>>());
+    for order_first in [true, false] {
+        let mut model = placed(&rules, json!({ "size": 1, "region": "eu", "tier": "a" }));
+        model.managed = managed.clone();
+        pause(&mut model, Some("Spec"));
+        model.settle(&rules);
+        if order_first {
+            model.set_spec(json!({ "size": 1, "region": "us", "tier": "b" }));
+            model.settle(&rules);
+            assert_eq!(named(&model).unwrap_or_default(), [""; 0], "what has not arrived is nobody's drift");
+        }
+        model.meddle(json!({ "size": 7, "region": "us" }));
+        if !order_first {
+            model.settle(&rules);
+            model.set_spec(json!({ "size": 1, "region": "us", "tier": "b" }));
+        }
+        assert_eq!(named(&model).unwrap(), ["spec.size"], "the region is what is ordered now");
+        model.settle(&rules);
+        // After a restart all that is known comes from the state Secret.
+        assert_eq!((named(&model).unwrap(), model.found(&rules).unwrap().news), (vec!["spec.size".to_owned()], false));
+        assert_eq!(model.spec(), &json!({ "size": 7, "region": "us", "tier": "a" }));
+
+        pause(&mut model, None);
+        model.settle(&rules);
+        assert_eq!(model.spec(), &json!({ "size": 7, "region": "us", "tier": "b" }));
+        assert_eq!(named(&model).unwrap(), ["spec.size"]);
+    }
+}

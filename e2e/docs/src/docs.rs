@@ -23,6 +23,8 @@ use tokio::process::Command;
 /// How long a page may take, and how long all pages one after the other.
 const LIMIT: Duration = Duration::from_mins(3);
 const LIMIT_OF_ALL: Duration = Duration::from_mins(10);
+/// How long what a page leaves running may take to end.
+const AT_THE_END: Duration = Duration::from_secs(30);
 /// What leads to the end of the first page.
 const SET_UP: &str = "$(carrick tutorial)";
 /// Ports that the pages name, which others may be using here.
@@ -194,14 +196,20 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
         .stdin(Stdio::null())
         .stdout(std::fs::File::create(&said)?)
         .stderr(std::fs::File::create(&complained)?)
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .context("cannot start bash")?;
+    let group = run.id().context("bash has ended already")?;
     let verdict = match tokio::time::timeout(limit, run.wait()).await {
-        Ok(Ok(status)) if status.success() => return Ok(()),
+        Ok(Ok(status)) if status.success() => match tokio::time::timeout(AT_THE_END, end_of(group)).await {
+            Ok(()) => return Ok(()),
+            Err(_) => format!("{} s after it was stopped, this still runs:\n{}", AT_THE_END.as_secs(), running(group)),
+        },
         Ok(status) => format!("a command failed: {}", status?),
-        Err(_) => format!("not at its end after {} s; running:\n{}", limit.as_secs(), below(run.id())),
+        Err(_) => format!("not at its end after {} s; running:\n{}", limit.as_secs(), running(group)),
     };
+    let _ = std::process::Command::new("kill").args(["--", &format!("-{group}")]).status();
     let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
     let mut tails = String::new();
     for name in ["plane.log", "agent.log", "backend.log", "konnector.log"] {
@@ -224,11 +232,22 @@ fn free_ports() -> anyhow::Result<[u16; PORTS.len()]> {
     }
 }
 
-/// The commands that a page has running, one to a line, where the system can say that.
-fn below(shell: Option<u32>) -> String {
-    let Some(shell) = shell else { return String::new() };
-    let listed = std::process::Command::new("ps").args(["-o", "args=", "--ppid", &shell.to_string()]).output();
-    listed.map(|answer| String::from_utf8_lossy(&answer.stdout).into_owned()).unwrap_or_default()
+/// Returns when no program of this group runs any more: those that a page has started in the background are stopped with it.
+async fn end_of(group: u32) {
+    while !running(group).is_empty() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The programs of a group, one to a line, where the system can list them.
+fn running(group: u32) -> String {
+    let listed = std::process::Command::new("ps").args(["-e", "-o", "pgid=,stat=,args="]).output();
+    let text = listed.map(|answer| String::from_utf8_lossy(&answer.stdout).into_owned()).unwrap_or_default();
+    let of_group = |line: &str| {
+        let (number, rest) = line.trim_start().split_once(' ')?;
+        (number.parse() == Ok(group) && !rest.trim_start().starts_with('Z')).then(|| format!("{}\n", rest.trim_start()))
+    };
+    text.lines().filter_map(of_group).collect()
 }
 
 fn blocks_are_found_in_their_order() {

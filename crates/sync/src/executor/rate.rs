@@ -96,7 +96,7 @@ mod tests {
                     writes += 1;
                 }
                 Some((reported, wait)) => {
-                    assert!(reported == allowed && wait <= MINUTE && !wait.is_zero(), "{tick}: {wait:?}")
+                    assert!(reported == allowed && wait <= MINUTE && !wait.is_zero(), "{tick}: {wait:?}");
                 }
             }
             tokio::time::advance(Duration::from_millis(100)).await;

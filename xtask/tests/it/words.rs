@@ -78,7 +78,8 @@ fn data_is_reported_and_received_in_code_too() {
         let literals: Vec<String> = literals(&text).into_iter().filter(|literal| literal.contains(' ')).collect();
         let code = literals.iter().fold(text, |text, literal| text.replace(literal, ""));
         let code = code.lines().filter_map(|line| line.split(" //").next());
-        let words: BTreeSet<&str> = code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).collect();
+        let words: BTreeSet<&str> =
+            code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).collect();
         let bad = IDENTIFIERS.iter().filter(|word| words.contains(*word));
         found.extend(bad.map(|word| format!("{}: {word}", file.display())));
     }

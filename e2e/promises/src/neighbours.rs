@@ -1,6 +1,7 @@
 //! One workspace does what it can to keep an agent busy, and another one places an order meanwhile. What counts is who is served before whom, and how
 //! often something is written, not how long it takes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
@@ -74,23 +75,26 @@ pub async fn changes_without_end(flow: Flow) -> anyhow::Result<String> {
     Ok(format!("{written} writes until it was told"))
 }
 
-/// Changes an order until the PublishedResource says that this is too much; returns what was ordered last.
+/// Changes an order until the PublishedResource says that this is too much; returns what was ordered last. Every change is waited for: one that is given up
+/// on its way may or may not be the last.
 async fn flood(lab: &mut Lab) -> anyhow::Result<i64> {
     let (client, buckets) = (lab.stage.team_a.client.clone(), lab.stage.buckets());
-    let mut size = 0;
+    let enough = AtomicBool::new(false);
     let changes = async {
-        loop {
+        let mut size = 0;
+        while !enough.load(Ordering::Relaxed) {
             size += 1;
             let patch = json!({ "spec": { "size": size } });
-            if let Err(error) = client.merge_patch(&buckets, Some(NAMESPACE), "one", &patch).await {
-                return error;
-            }
+            client.merge_patch(&buckets, Some(NAMESPACE), "one", &patch).await?;
         }
+        Ok(size)
     };
-    tokio::select! {
-        error = changes => return Err(error.into()),
-        reached = lab.until("it is reported", None, |state| told(state, "False", FLAG)) => drop(reached?),
-    }
+    let reported = async {
+        lab.until("it is reported", None, |state| told(state, "False", FLAG)).await?;
+        enough.store(true, Ordering::Relaxed);
+        Ok(())
+    };
+    let (size, ()) = futures::try_join!(changes, reported)?;
     Ok(size)
 }
 

@@ -87,12 +87,12 @@ async fn flood(lab: &mut Lab) -> anyhow::Result<i64> {
             let patch = json!({ "spec": { "size": size } });
             client.merge_patch(&buckets, Some(NAMESPACE), "one", &patch).await?;
         }
-        Ok(size)
+        anyhow::Ok(size)
     };
     let reported = async {
         lab.until("it is reported", None, |state| told(state, "False", FLAG)).await?;
         enough.store(true, Ordering::Relaxed);
-        Ok(())
+        anyhow::Ok(())
     };
     let (size, ()) = futures::try_join!(changes, reported)?;
     Ok(size)

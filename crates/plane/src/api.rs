@@ -36,5 +36,5 @@ pub(crate) use rules::CLEANUP_FINALIZER;
 pub use scope::Scope;
 pub use select::{FieldSelector, LabelSelector};
 pub(crate) use watch::bookmark;
-pub use watch::{Event, EventKind, WatchOptions};
+pub use watch::{Event, EventKind, Events, WatchOptions};
 pub use write::{FieldValidation, WriteOptions, Written};

@@ -235,6 +235,11 @@ async fn contract(clusters: &Clusters<'_>) -> anyhow::Result<String> {
         "metadata": { "name": CLAIMED, "namespace": SPACE, "labels": { "app": "cowboy" } } });
     apply(consumer, &kinds::secrets(), &secret).await?;
     clusters.use_it(&format!("{contract}-{SPACE}")).await?;
+    // Where a copy is, its source says last.
+    for (resource, name) in [(clusters.cowboys(), ORDER), (kinds::secrets(), CLAIMED)] {
+        let says = |it: &Value| it["metadata"]["annotations"]["kube-bind.io/provider-uid"].is_string();
+        stage.object("the source says where its copy is", (consumer, &resource, Some(SPACE), name), says).await?;
+    }
     Ok(contract)
 }
 

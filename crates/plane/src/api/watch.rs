@@ -1,7 +1,11 @@
 //! Watch: the store's changes as events of one scope.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
@@ -67,13 +71,30 @@ pub struct WatchOptions {
     pub past: Option<u64>,
 }
 
+/// The events of a watch.
+pub struct Events {
+    stream: BoxStream<'static, Event>,
+    converting: Arc<AtomicBool>,
+}
+
+impl Events {
+    /// Whether an event is with the webhook that converts it: it happened, and has not come out yet.
+    pub fn is_converting(&self) -> bool {
+        self.converting.load(Ordering::Relaxed)
+    }
+}
+
+impl Stream for Events {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.stream.poll_next_unpin(context)
+    }
+}
+
 impl Api {
     /// Events of a scope, from the chosen start on and without gaps. Ends when the reader is too slow.
-    pub fn watch(
-        self: &Arc<Self>,
-        scope: Scope,
-        options: WatchOptions,
-    ) -> Result<impl Stream<Item = Event> + Send + use<>, Status> {
+    pub fn watch(self: &Arc<Self>, scope: Scope, options: WatchOptions) -> Result<Events, Status> {
         let fresh = matches!(options.revision, None | Some(0));
         let initial = options.initial.unwrap_or(fresh);
         let mut first = Vec::new();
@@ -110,6 +131,7 @@ impl Api {
             let object = api.present(&shown, &key, object.value()).ok()?;
             Some(Event { kind: EventKind::Added, object })
         });
+        let converting = Arc::new(AtomicBool::new(false));
         let live = match self.store.watch_topic(Topic { kind: scope.resource.stored_kind(), cluster }, after) {
             Ok(watch) => {
                 let api = self.clone();
@@ -118,10 +140,16 @@ impl Api {
                 let filter = Arc::new(Filter { scope, options });
                 let changes = watch.filter(move |change| std::future::ready(change.revision > after));
                 if waits {
+                    let busy = converting.clone();
                     let event = move |change: Arc<Change>| {
-                        let (api, filter) = (api.clone(), filter.clone());
+                        let (api, filter, busy) = (api.clone(), filter.clone(), busy.clone());
+                        busy.store(true, Ordering::Relaxed);
                         let found = tokio::task::spawn_blocking(move || filter.event(&api, &change));
-                        async move { found.await.ok().flatten() }
+                        async move {
+                            let event = found.await.ok().flatten();
+                            busy.store(false, Ordering::Relaxed);
+                            event
+                        }
                     };
                     changes.filter_map(event).boxed()
                 } else {
@@ -133,7 +161,7 @@ impl Api {
                 stream::iter([Event { kind: EventKind::Error, object }]).boxed()
             }
         };
-        Ok(stream::iter(first.chain(end)).chain(live))
+        Ok(Events { stream: stream::iter(first.chain(end)).chain(live).boxed(), converting })
     }
 }
 

@@ -1,10 +1,9 @@
 //! Watch streams: events, bookmarks, timeouts.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::{FutureExt, Stream, StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use serde::Serialize;
@@ -18,7 +17,7 @@ use super::negotiate::{Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::slow::StreamClock;
 use super::table::{self, Include, Partial};
-use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};
+use crate::api::{Event, EventKind, Events, ListOptions, Scope, WatchOptions, bookmark};
 use crate::faults::{Effect, Faults, OpenWatch, WatchCommand};
 use crate::protobuf;
 use crate::status::{Cause, Status};
@@ -83,7 +82,7 @@ pub(super) fn answer(
     let mut ticks = tokio::time::interval_at(Instant::now() + BOOKMARK_EVERY, BOOKMARK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let state = WatchStream {
-        events: events.boxed(),
+        events,
         store: api.store.clone(),
         shape,
         bookmarks,
@@ -114,7 +113,7 @@ pub(super) fn answer(
 }
 
 struct WatchStream {
-    events: Pin<Box<dyn Stream<Item = Event> + Send>>,
+    events: Events,
     store: std::sync::Arc<Store>,
     shape: Shaper,
     bookmarks: bool,
@@ -217,16 +216,18 @@ impl WatchStream {
     }
 
     /// A bookmark at a revision up to which all changes have been processed, or an event that came in between.
-    /// None goes to clients that do not understand them, nor, as with API servers, to those that began at a later revision.
+    /// None goes to clients that do not understand them, nor, as with API servers, to those that began at a later revision, nor past an
+    /// event that is still being converted.
     fn bookmark(&mut self) -> Option<Bytes> {
         let revision = self.store.revision();
         if !self.bookmarks || revision < self.after {
             return None;
         }
-        let event = self.events.next().now_or_never().flatten().unwrap_or_else(|| {
-            let object = bookmark(&self.shape.scope, revision, false);
-            Event { kind: EventKind::Bookmark, object }
-        });
+        let event = match self.events.next().now_or_never().flatten() {
+            Some(event) => event,
+            None if self.events.is_converting() => return None,
+            None => Event { kind: EventKind::Bookmark, object: bookmark(&self.shape.scope, revision, false) },
+        };
         Some(self.shape.line(event))
     }
 }

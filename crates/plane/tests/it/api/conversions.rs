@@ -1,5 +1,8 @@
 //! Conversion webhooks: versions of a custom kind that differ in more than their name.
 
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::client::World;
@@ -126,4 +129,33 @@ async fn a_conversion_that_fails_fails_the_request() {
     admin.post(V2, gear("v2", "stubborn", json!(3))).await.refused(500, why);
     // In its own version it can still be read.
     admin.get(&format!("{V1}/stubborn")).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_bookmark_overtakes_an_event_that_is_still_being_converted() {
+    let (answer, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let hook = Hook::start(move |review| {
+        // Until the test has seen what it wants to see.
+        let _ = tokio::task::block_in_place(|| wait.lock().unwrap().recv());
+        convert(review)
+    })
+    .await;
+    let world = World::start().await;
+    let admin = &world.admin;
+    admin.post(CRDS, crd(&hook, "v1")).await.expect(201);
+    let before = admin.get(V1).await.expect(200)["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    admin.post(V1, gear("v1", "a", json!("3"))).await.expect(201);
+    let query = format!("{V2}?watch=1&resourceVersion={before}&allowWatchBookmarks=true");
+    let mut watch = admin.watch(&format!("{query}&timeoutSeconds=1")).await;
+    assert_eq!(watch.next().await, None, "a client that goes on behind this misses the object");
+    let asked = async {
+        while hook.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("the webhook is asked about the event");
+    drop(answer);
+    let mut watch = admin.watch(&query).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["spec"]["size"], 3);
 }

@@ -10,6 +10,7 @@ use carrick_e2e_stage::world::{ADMIN_AGENT, AGENT, EmbeddedWorld, User};
 use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::json;
 
+use super::audit::Write;
 use super::deed::Deed::{Change, Order};
 use super::deed::Team;
 use super::flows;
@@ -49,18 +50,18 @@ pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
         orders += 1;
         Change(Team::A, "one", json!({ "spec": { "size": orders } })).act(&lab).await?;
         lab.create_source(&lab.stage.team_b, &format!("order-{orders}"), &json!({ "spec": { "size": 1 } })).await?;
-        let copy = lab.stage.copy(&lab.stage.team_a, "one").await?.context("the copy is gone")?;
-        if copy["spec"]["size"] == orders {
+        if lab.audit.writes().iter().any(|write| is_work(write) && write.ask.user == AGENT) {
             break;
         }
         ensure!(started.elapsed() < PATIENCE, "nobody takes over: {:#?}", second.log());
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
     let taken_over = started.elapsed();
+    lab.stage
+        .copy_is("the second agent works", &lab.stage.team_a, "one", |copy| copy["spec"]["size"] == orders)
+        .await?;
 
-    let work = lab.audit.writes();
-    let work: Vec<_> =
-        work.iter().filter(|write| !["events", "leases"].contains(&write.ask.resource.as_str())).collect();
+    let work: Vec<Write> = lab.audit.writes().into_iter().filter(is_work).collect();
     let handed_over = work.iter().position(|write| write.ask.user == AGENT).context("the second one wrote nothing")?;
     let late = work[handed_over..].iter().find(|write| write.ask.user == ADMIN_AGENT);
     let late = late.map(|write| described(&write.ask, &format!("{:?}", write.server)));
@@ -74,6 +75,11 @@ pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
     let (before, after) = (handed_over, work.len() - handed_over);
     second.stop().await?;
     Ok(format!("{before} writes of the first agent, then {after} of the second one, taken over after {taken_over:.1?}"))
+}
+
+/// Whether it is what only a leader may write.
+fn is_work(write: &Write) -> bool {
+    !["events", "leases"].contains(&write.ask.resource.as_str())
 }
 
 /// An agent that is told to stop while a server takes its time with a write. If the answer comes in time, the lease is released after it;

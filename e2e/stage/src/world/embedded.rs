@@ -182,6 +182,11 @@ impl World for EmbeddedWorld {
     }
 
     fn pace(&self) -> Pace {
-        Pace { patience: Duration::from_secs(30), glance: Duration::from_millis(5), rest: Duration::from_millis(500) }
+        Pace {
+            patience: Duration::from_secs(30),
+            glance: Duration::from_millis(5),
+            // Longer than events wait for servers that are at their limit, and than a report of what fails.
+            rest: Duration::from_millis(1500),
+        }
     }
 }

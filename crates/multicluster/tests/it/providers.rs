@@ -3,7 +3,7 @@
 mod inventories;
 mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -199,6 +199,13 @@ async fn several_providers_are_one_fleet_with_one_store() {
     assert!(fleet.cluster("a#x").is_ok());
 }
 
+/// Writes a file as a whole: whoever reads it now and then sees all of it or nothing.
+fn write_whole(path: &Path, content: impl AsRef<[u8]>) {
+    let beside = path.with_extension("beside");
+    std::fs::write(&beside, content).unwrap();
+    std::fs::rename(beside, path).unwrap();
+}
+
 /// A kubeconfig as it is minted anew at every look: the same server, another token.
 fn with_token(kubeconfig: &str, token: &str) -> String {
     let mut config = kube::config::Kubeconfig::from_yaml(kubeconfig).unwrap();
@@ -274,7 +281,7 @@ async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_i
     let start = log.until("synced").await;
     assert!(start.len() == 2 && start[0].starts_with("failing "), "{start:?}");
     // The kubeconfig stays as it is; what it refers to comes later.
-    std::fs::write(&authority, BASE64.decode(data.as_bytes()).unwrap()).unwrap();
+    write_whole(&authority, BASE64.decode(data.as_bytes()).unwrap());
     let name = format!("{}+{}", path.display(), config.current_context.clone().unwrap());
     let mended = log.until(&format!("engage {name}")).await;
     assert_eq!(mended, [format!("recovered {name}"), format!("up {name}"), format!("engage {name}")]);
@@ -283,7 +290,7 @@ async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_i
 
     // Another token in the file is another token, not another cluster.
     config.auth_infos[0].auth_info = Some(serde_json::from_value(json!({"token": "nobody"})).unwrap());
-    std::fs::write(&path, serde_json::to_string(&config).unwrap()).unwrap();
+    write_whole(&path, serde_json::to_string(&config).unwrap());
     let refused = async {
         while Api::<Namespace>::all(cluster.client()).get_opt("default").await.is_ok() {
             // Looks at the files go on while somebody listens.

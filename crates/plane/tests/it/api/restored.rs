@@ -1,6 +1,5 @@
 //! A server that goes back in time, as after a restore of its etcd.
 
-
 use carrick_plane::{Config, Mode};
 use serde_json::{Value, json};
 

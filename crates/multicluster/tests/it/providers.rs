@@ -164,7 +164,7 @@ async fn contexts_of_kubeconfig_files_are_followed_through_links_as_mounted_secr
     assert_eq!(log.until(&format!("engage {name}")).await.len(), 2);
     assert!(has_namespace(&log.engaged[1], "only-in-second").await);
 
-    std::fs::write(&missing, "clusters: [").unwrap();
+    write_whole(&missing, "clusters: [");
     assert!(log.next().await.starts_with(&format!("failing {}: ", missing.display())));
     std::fs::remove_file(&missing).unwrap();
     assert_eq!(log.next().await, format!("recovered {}", missing.display()));

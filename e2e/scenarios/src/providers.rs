@@ -28,7 +28,7 @@ pub(super) async fn the_agent_renews_its_token_for_kcp_before_it_ends_and_orders
     let provider = Provider::up(world, &[]).await?;
     let (stage, team) = (&provider.stage, &provider.stage.team_a);
     // Long enough for an agent to start and to renew it.
-    let left = stage.world.pace().patience / 2;
+    let left = stage.world.pace().patience / 3;
     let first = provider.hold(&stage.world.ending_soon(&provider.held().await?.token, left)?).await?;
     let kcp = provider.folder.write("mounted", &first.kubeconfig)?;
     let timing = Timing { token: Duration::from_millis(200), ..Timing::default() };

@@ -16,7 +16,8 @@ const GOLDEN: &str = include_str!("../../../../e2e/likekcp/start.golden");
 
 /// Ports that nobody listens on. Systems take the ports of connections from above these: none of them is taken by chance before the script uses it.
 fn ports() -> [String; 3] {
-    let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
+    // Test runs side by side begin at different ones.
+    let first = 10_000 + u16::try_from(std::process::id().wrapping_mul(61) % 20_000).unwrap();
     let mut free = (first..first + 2_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
     std::array::from_fn(|_| free.next().unwrap().to_string())
 }

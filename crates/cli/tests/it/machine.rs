@@ -159,7 +159,7 @@ fn q_leaves_top() {
     let mut terminal = Terminal::start(&["top", line.split_whitespace().nth(1).unwrap()]);
     terminal.until("q quits");
     terminal.type_in("xq");
-    assert_eq!(terminal.ended(Duration::from_secs(20)), Some(0));
+    assert_eq!(terminal.ended(Duration::from_mins(1)), Some(0));
     assert_eq!(dev.stop("TERM").0, Some(0));
 }
 
@@ -174,5 +174,5 @@ fn q_leaves_top_even_if_the_agent_does_not_answer() {
     // It asks as soon as it can be left.
     let _asked = silent.listener.accept().unwrap();
     terminal.type_in("q");
-    assert_eq!(terminal.ended(Duration::from_secs(20)), Some(0));
+    assert_eq!(terminal.ended(Duration::from_mins(1)), Some(0));
 }

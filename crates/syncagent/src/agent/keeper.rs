@@ -100,11 +100,8 @@ pub(crate) async fn run(
             }
         }
         let current = Arc::clone(&catalog.borrow_and_update());
-        let written = tokio::select! {
-            () = stop.cancelled() => return,
-            written = state.look(&setup, &export, &current, &part) => written,
-        };
-        match written {
+        // A stop does not break off a write.
+        match state.look(&setup, &export, &current, &part).await {
             Ok((keeping, next)) => {
                 retry.succeeded();
                 state.send(&current, &keeping, &filtered);

@@ -12,7 +12,8 @@ use console::{Term, style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long a step may take, also on a machine that is busy with other things.
+const LIMIT: Duration = Duration::from_secs(30);
 /// What takes longer is announced.
 const MOMENT: Duration = Duration::from_millis(700);
 /// Details begin below the text of their step.

@@ -97,12 +97,9 @@ mod tests {
     #[tokio::test]
     async fn an_error_names_the_url_without_its_secrets() {
         let web = Web::new(&WebTrust::default()).unwrap();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
-        let request = Request::get(format!("http://me:pw@{address}/a?token=t")).body(Bytes::new()).unwrap();
+        let request = Request::get("http://me:pw@127.0.0.1:1/a?token=t").body(Bytes::new()).unwrap();
         let error = web.send(request).await.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("GET http://{address}/a: ")), "{error}");
+        assert!(error.starts_with("GET http://127.0.0.1:1/a: "), "{error}");
         assert!(!error.contains("token=t") && !error.contains("pw"), "{error}");
     }
 

@@ -75,8 +75,7 @@ async fn sequence(seed: u64) -> anyhow::Result<String> {
     let [a, b] = agents;
     let (a, b) = (start(a, &two.a)?, start(b, &two.b)?);
     two.ended("gadget").await.with_context(|| told.clone())?;
-    let left =
-        tokio::time::timeout(std::time::Duration::from_secs(10), witness).await.context("nobody saw it go")??;
+    let left = tokio::time::timeout(std::time::Duration::from_mins(1), witness).await.context("nobody saw it go")??;
     ensure!(left.is_empty(), "{told}: the Gadget went while copies were left in {left:?}");
     a.stop().await?;
     b.stop().await?;

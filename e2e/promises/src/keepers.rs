@@ -17,8 +17,9 @@ use super::flows;
 use super::lab::Lab;
 use super::switch::described;
 
-/// How often an entry is renewed, and when it has expired: short enough to wait for, long enough for a slow machine.
-const BEAT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(6));
+/// How often an entry is renewed, and when it has expired. A keeper stops one renewal before that, at its next attempt, which comes after four seconds at the
+/// latest: two more are left for a slow machine.
+const BEAT: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(20));
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The keeper's writes of the APIExport fail, while it reaches all that it works on. It stops working on its own, before the other one, who waits for

@@ -21,12 +21,15 @@ use super::meddling::Meddling;
 use super::state::{Eyes, State};
 use super::switch::Switch;
 
-/// How long to wait for a state before giving up; retries after faults have growing pauses.
-pub const PATIENCE: Duration = Duration::from_secs(45);
+/// How long to wait for a state before giving up; retries after faults have growing pauses, and machines may be slow. Whatever agents here do now and then they
+/// do every [`PERIOD`], so patience hides nothing.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 /// For how long nothing may happen before a lab counts as being at rest.
 pub const CALM: Duration = Duration::from_millis(350);
 /// The same for a state that others are compared with, which must not be taken too early.
 pub const LONG_CALM: Duration = Duration::from_secs(1);
+/// How many pages an agent has to answer before it counts as being at rest, one after the other.
+const ANSWERS: usize = 10;
 /// How often agents here look at what no watch reports.
 pub const PERIOD: Duration = Duration::from_millis(150);
 
@@ -247,11 +250,24 @@ impl Lab {
         loop {
             let before = (self.eyes.revisions(), self.switch.writes());
             tokio::time::sleep(calm).await;
+            self.answers().await;
             if before == (self.eyes.revisions(), self.switch.writes()) {
                 return Ok(self.eyes.look());
             }
             if started.elapsed() > self.patience() {
                 bail!("no rest within {} s; last written: {:#?}", self.patience().as_secs(), self.audit.last(20));
+            }
+        }
+    }
+
+    /// Lets the agent have its turn: one that has work to do and no processor to do it on is not at rest, however calm it is. What is ready to go on when a page
+    /// is asked for goes on before the answer.
+    async fn answers(&self) {
+        let Some(agent) = &self.agent else { return };
+        for _ in 0..ANSWERS {
+            // One that has ended has nothing to do.
+            if agent.ready().await.is_err() {
+                return;
             }
         }
     }

@@ -7,9 +7,13 @@ use carrick_e2e_stage::agent::{Agent, Setup};
 use carrick_e2e_stage::kinds;
 use carrick_e2e_stage::rights::grant;
 use carrick_e2e_stage::world::{ADMIN_AGENT, AGENT, EmbeddedWorld, User};
+use carrick_kcp::kinds::API_EXPORT;
+use carrick_plane::Mode;
 use carrick_plane::faults::{Effect, Match, Rule};
+use carrick_syncagent::api;
 use serde_json::json;
 
+use super::audit::Write;
 use super::deed::Deed::{Change, Order};
 use super::deed::Team;
 use super::flows;
@@ -49,18 +53,18 @@ pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
         orders += 1;
         Change(Team::A, "one", json!({ "spec": { "size": orders } })).act(&lab).await?;
         lab.create_source(&lab.stage.team_b, &format!("order-{orders}"), &json!({ "spec": { "size": 1 } })).await?;
-        let copy = lab.stage.copy(&lab.stage.team_a, "one").await?.context("the copy is gone")?;
-        if copy["spec"]["size"] == orders {
+        if lab.audit.writes().iter().any(|write| is_work(write) && write.ask.user == AGENT) {
             break;
         }
         ensure!(started.elapsed() < PATIENCE, "nobody takes over: {:#?}", second.log());
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
     let taken_over = started.elapsed();
+    lab.stage
+        .copy_is("the second agent works", &lab.stage.team_a, "one", |copy| copy["spec"]["size"] == orders)
+        .await?;
 
-    let work = lab.audit.writes();
-    let work: Vec<_> =
-        work.iter().filter(|write| !["events", "leases"].contains(&write.ask.resource.as_str())).collect();
+    let work: Vec<Write> = lab.audit.writes().into_iter().filter(is_work).collect();
     let handed_over = work.iter().position(|write| write.ask.user == AGENT).context("the second one wrote nothing")?;
     let late = work[handed_over..].iter().find(|write| write.ask.user == ADMIN_AGENT);
     let late = late.map(|write| described(&write.ask, &format!("{:?}", write.server)));
@@ -76,6 +80,11 @@ pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
     Ok(format!("{before} writes of the first agent, then {after} of the second one, taken over after {taken_over:.1?}"))
 }
 
+/// Whether it is what only a leader may write.
+fn is_work(write: &Write) -> bool {
+    !["events", "leases"].contains(&write.ask.resource.as_str())
+}
+
 /// An agent that is told to stop while a server takes its time with a write. If the answer comes in time, the lease is released after it;
 /// otherwise it is left to expire, so that whatever arrives late arrives before anybody else may write.
 pub async fn stopped_in_the_middle_of_a_write() -> anyhow::Result<String> {
@@ -86,6 +95,41 @@ pub async fn stopped_in_the_middle_of_a_write() -> anyhow::Result<String> {
     ensure!(!late.copy, "the write was done already");
     ensure!(!late.holder.is_empty(), "the lease was released while a write was under way");
     Ok("released after the answer, and kept without one".to_owned())
+}
+
+/// An agent that is told to stop while it writes what is told of a PublishedResource, or the APIExport: the write is waited for as well, and the lease is released.
+pub async fn stopped_in_the_middle_of_a_report() -> anyhow::Result<String> {
+    let published = ("a PublishedResource", Mode::Kube, api::GROUP, "publishedresources");
+    let export = ("the APIExport", Mode::Kcp, "apis.kcp.io", "apiexports");
+    for (what, server, group, plural) in [published, export] {
+        let lab = Lab::bare(EmbeddedWorld::start().await?, flows::plain(), None).await?;
+        lab.flow.publish(&lab.stage).await?;
+        let agent = Agent::start(&lab.stage, Setup { leader_election: true, ..Setup::default() })?;
+        Order(Team::A, "first", json!({ "spec": { "size": 1 } })).act(&lab).await?;
+        lab.stage.copy_is("the agent works", &lab.stage.team_a, "first", |_| true).await?;
+        let plane = if server == Mode::Kcp { lab.world.kcp_plane() } else { lab.world.service_plane() };
+        let slow = plane.faults().add(Rule::new(
+            Match::writes().user(ADMIN_AGENT).resource(group, plural),
+            Effect::delay(Duration::from_millis(700)),
+        ));
+        // What is told of a PublishedResource tells the generation that it is about, and the export is mended.
+        let name = lab.stage.published_name("Bucket");
+        let (change, nothing) =
+            (json!({ "spec": { "feedback": "Annotations" } }), json!({ "spec": { "latestResourceSchemas": [] } }));
+        let (exports, provider) = (kinds::kcp(&API_EXPORT), &lab.stage.provider.client);
+        lab.stage.service.merge_patch(&kinds::published_resources(), None, &name, &change).await?;
+        provider.merge_patch(&exports, None, lab.stage.export_name(), &nothing).await?;
+        lab.stage
+            .eventually("the write is under way", async || {
+                ensure!(plane.faults().hits(slow) > 0, "it is not");
+                Ok(())
+            })
+            .await?;
+        agent.stop().await?;
+        let holder = holder(&lab).await?;
+        ensure!(holder.is_empty(), "{holder:?} was stopped while it wrote {what}, and still holds the lease");
+    }
+    Ok("released after the answer".to_owned())
 }
 
 /// What is there after an agent has ended.
@@ -114,8 +158,13 @@ async fn stopped_during(delay: Duration) -> anyhow::Result<Left> {
         .await?;
     agent.stop().await?;
     let copy = lab.stage.copy(&lab.stage.team_a, "one").await?.is_some();
+    Ok(Left { copy, holder: holder(&lab).await? })
+}
+
+/// Who holds the lease; empty if nobody does.
+async fn holder(lab: &Lab) -> anyhow::Result<String> {
     let name = format!("syncagent.{}", lab.stage.agent_name());
     let lease = lab.stage.service.get(&kinds::leases(), Some(&lab.stage.agent_namespace()), &name).await?;
     let lease = lease.context("there is no lease")?;
-    Ok(Left { copy, holder: lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned() })
+    Ok(lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned())
 }

@@ -75,6 +75,7 @@ fn trials() -> Vec<Trial> {
         alone("no_collateral::two_agents_share_an_object", agents::share_an_object),
         alone("one_writer::a_leader_cut_off_from_the_lease_writes_nothing_more", leaders::cut_off_from_the_lease),
         alone("one_writer::the_lease_outlives_a_write_that_is_under_way", leaders::stopped_in_the_middle_of_a_write),
+        alone("one_writer::a_report_that_is_under_way_is_waited_for", leaders::stopped_in_the_middle_of_a_report),
         alone(
             "one_writer::a_keeper_that_cannot_write_its_export_ends_before_another_begins",
             keepers::cannot_be_written,

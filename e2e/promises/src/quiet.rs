@@ -12,6 +12,9 @@ use super::flow::Flow;
 use super::flows;
 use super::lab::{Lab, PERIOD};
 
+/// For how many periods nothing may be written before the agent is left alone: events wait for servers that are at their limit, a second each.
+const SETTLED: u32 = 16;
+
 /// After every step of the flow the agent is left alone for ten periods, then its watches are cut, then it is started anew.
 pub async fn ten_periods(flow: Flow) -> anyhow::Result<String> {
     let mut lab = Lab::open(flow).await?;
@@ -19,7 +22,7 @@ pub async fn ten_periods(flow: Flow) -> anyhow::Result<String> {
     for step in lab.flow.steps.clone() {
         lab.play(&step).await?;
         lab.until(&format!("{:?} is done", step.name), None, step.done).await?;
-        lab.rest_for(PERIOD * 8).await?;
+        lab.rest_for(PERIOD * SETTLED).await?;
         let told = |what: &str| format!("{what} after {:?}", step.name);
         silence(&lab).await.with_context(|| told("left alone"))?;
         for plane in [lab.world.kcp_plane(), lab.world.service_plane()] {
@@ -55,7 +58,7 @@ pub async fn but_for_the_heartbeat() -> anyhow::Result<String> {
     let mut quiet = 0;
     let others = |lab: &Lab| lab.audit.writes().iter().filter(|write| !is_heartbeat(lab, write)).count();
     let mut before = others(&lab);
-    while quiet < 8 {
+    while quiet < SETTLED {
         tokio::time::sleep(PERIOD).await;
         let now = others(&lab);
         quiet = if now == before { quiet + 1 } else { 0 };

@@ -108,22 +108,29 @@ async fn what_helm_test_runs_finds_nothing_wrong(stage: &Stage) -> anyhow::Resul
     folder.write("kubeconfig", &stage.world.kcp_kubeconfig(User::Agent, &stage.provider.path))?;
     let place = folder.path().display().to_string();
     let arguments = pod["spec"]["containers"][0]["args"].as_array().context("it has no arguments")?;
-    let arguments = arguments.iter().filter_map(Value::as_str).map(|argument| {
+    let own = |argument: &str| {
         let own = argument.replace("kcp-system", &stage.agent_namespace()).replace("example.com", stage.export_name());
         own.replace("/etc/api-syncagent/kcp", &place)
-    });
-    let output = tokio::process::Command::new(binary::carrick().await?)
-        .args(arguments)
-        // The stage shares its service cluster, and its agent, with others.
-        .arg(format!("--published-resource-selector={}", stage.selector()))
-        .arg(format!("--agent-name={}", stage.agent_name()))
-        .env("KUBECONFIG", service)
-        .kill_on_drop(true)
-        .output()
-        .await?;
-    let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success() && told.contains("green"), "helm test would fail: {told}");
-    Ok(())
+    };
+    let arguments: Vec<String> = arguments.iter().filter_map(Value::as_str).map(own).collect();
+    let carrick = binary::carrick().await?;
+    // The agent has just served its first order, and may still be about to report how it is doing.
+    stage
+        .eventually("helm test finds nothing wrong", async || {
+            let output = tokio::process::Command::new(&carrick)
+                .args(&arguments)
+                // The stage shares its service cluster, and its agent, with others.
+                .arg(format!("--published-resource-selector={}", stage.selector()))
+                .arg(format!("--agent-name={}", stage.agent_name()))
+                .env("KUBECONFIG", &service)
+                .kill_on_drop(true)
+                .output()
+                .await?;
+            let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success() && told.contains("green"), "helm test would fail: {told}");
+            Ok(())
+        })
+        .await
 }
 
 /// The reference chart calls an agent after its release, and copies bear that name.

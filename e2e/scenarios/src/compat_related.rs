@@ -232,8 +232,14 @@ pub(super) async fn a_kind_of_another_export_may_be_related(world: Arc<dyn World
     suite.bound(&stage.team_a, &suite.remote("CronTab")).await?;
     other.bound(&other.stage.team_a, &other.remote("Backup")).await?;
 
-    // What the export claims by now is accepted.
-    let claims = stage.export().await?["spec"]["permissionClaims"].clone();
+    // What the export claims is accepted.
+    let at = (&stage.provider.client, &exports, None, stage.export_name());
+    let claimed = |export: &Value| {
+        let mut claims = export["spec"]["permissionClaims"].as_array().into_iter().flatten();
+        claims.any(|claim| claim["resource"] == "backups")
+    };
+    let export = stage.object("backups are claimed", at, claimed).await?;
+    let claims = export["spec"]["permissionClaims"].clone();
     let accepted: Vec<Value> = claims
         .as_array()
         .into_iter()
@@ -244,7 +250,6 @@ pub(super) async fn a_kind_of_another_export_may_be_related(world: Arc<dyn World
             claim
         })
         .collect();
-    ensure!(accepted.iter().any(|claim| claim["resource"] == "backups"), "backups are not claimed: {claims}");
     for team in [&stage.team_a, &stage.team_b] {
         let patch = json!({ "spec": { "permissionClaims": accepted } });
         team.client.merge_patch(&bindings, None, stage.export_name(), &patch).await?;

@@ -53,10 +53,15 @@ pub(super) async fn events_are_worded_as_those_of_the_reference_agent(world: Arc
     is_told(&stage, provider, export, &[("RemovingResourceSchemas", removed)]).await?;
 
     let name = stage.published_name("Nowhere");
-    let events = events(&stage.service, &name).await?;
-    let problem = events.get("ReconcilingError").cloned().unwrap_or_default();
-    ensure!(problem.0 == "Warning" && problem.2 == "syncagent-apiresourceschema", "{events:?}");
-    ensure!(problem.1.contains("could not find Nowhere"), "{problem:?}");
+    stage
+        .eventually("the provider is told what is missing", async || {
+            let events = events(&stage.service, &name).await?;
+            let problem = events.get("ReconcilingError").cloned().unwrap_or_default();
+            ensure!(problem.0 == "Warning" && problem.2 == "syncagent-apiresourceschema", "{events:?}");
+            ensure!(problem.1.contains("could not find Nowhere"), "{problem:?}");
+            Ok(())
+        })
+        .await?;
     agent.stop().await
 }
 

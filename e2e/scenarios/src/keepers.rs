@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::doctor::{Flags, ask};
 
 /// Short enough to wait for, long enough for a slow machine.
-const TIMING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(6));
+const TIMING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(12));
 
 fn setup(name: Option<&'static str>) -> Setup {
     let timing = Timing { heartbeat: TIMING.0, heartbeat_old: TIMING.1, ..Timing::default() };
@@ -122,6 +122,7 @@ pub(super) async fn agents_that_share_an_export_serve_their_own_kinds(world: Arc
         ensure!(copy["metadata"]["labels"][api::AGENT_NAME] == agent, "{}", shown(&copy));
     }
     // Nobody fights over the export: it bears the name of the first one, and rests.
+    stage.at_rest().await?;
     let export = stage.export().await?;
     ensure!(export["metadata"]["annotations"][api::AGENT_NAME] == stage.agent_name(), "{}", shown(&export));
     ensure!(keepers(&export).iter().all(|it| it.keeps.len() == 1 && it.waits.is_empty()), "{}", shown(&export));

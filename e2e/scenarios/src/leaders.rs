@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 /// A leader that could not renew its lease for so long stops working; only after that may others start.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// A lease lasts 15 s, and stand-bys look every 2 s.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// A lease lasts 15 s, and stand-bys look every 2 s. The rest is for slow machines.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) async fn of_two_agents_one_works_and_hands_over_at_once_when_it_stops(
     world: Arc<dyn World>,
@@ -22,8 +22,7 @@ pub(super) async fn of_two_agents_one_works_and_hands_over_at_once_when_it_stops
     let (leader, standby) = leader_and_standby(&stage).await?;
     leader.stop().await?;
     let released = Instant::now();
-    takes_over(&stage, &standby).await?;
-    let waited = released.elapsed();
+    let waited = takes_over(&stage, &standby).await? - released;
     ensure!(waited < RENEW_DEADLINE, "taken over only after {waited:?}, as if the lease had to expire");
     standby.stop().await
 }
@@ -35,8 +34,7 @@ pub(super) async fn the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expir
     let (leader, standby) = leader_and_standby(&stage).await?;
     leader.crash();
     let crashed = Instant::now();
-    takes_over(&stage, &standby).await?;
-    let waited = crashed.elapsed();
+    let waited = takes_over(&stage, &standby).await? - crashed;
     ensure!(waited > RENEW_DEADLINE, "taken over after {waited:?} already, when the leader might have been alive");
     standby.stop().await
 }
@@ -60,8 +58,8 @@ async fn leader_and_standby(stage: &Stage) -> anyhow::Result<(Agent, Agent)> {
     Ok((leader, standby))
 }
 
-/// Waits until the stand-by has the lease and carries what was ordered while nobody did.
-async fn takes_over(stage: &Stage, standby: &Agent) -> anyhow::Result<()> {
+/// Waits until the stand-by has the lease and carries what was ordered while nobody did. Returns when it was seen to have the lease.
+async fn takes_over(stage: &Stage, standby: &Agent) -> anyhow::Result<Instant> {
     let team = &stage.team_a;
     stage.order(team, "third", json!({ "size": 1 })).await?;
     stage.reorder(team, "first", json!({ "size": 2 })).await?;
@@ -70,11 +68,13 @@ async fn takes_over(stage: &Stage, standby: &Agent) -> anyhow::Result<()> {
         ensure!(Instant::now() < deadline, "the stand-by does not take over: {:#?}", standby.log());
         tokio::time::sleep(stage.world.pace().glance).await;
     }
+    let taken_over = Instant::now();
     stage.copy_is("the new order is placed", team, "third", |_| true).await?;
     stage.copy_is("the change arrives", team, "first", |copy| copy["spec"]["size"] == 2).await?;
     let lease = lease(stage).await?;
     ensure!(lease["spec"]["leaseTransitions"] == 1, "{}", shown(&lease));
-    stage.ready(standby).await
+    stage.ready(standby).await?;
+    Ok(taken_over)
 }
 
 fn works(agent: &Agent) -> bool {

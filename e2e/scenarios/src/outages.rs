@@ -180,9 +180,9 @@ pub(super) async fn the_first_change_after_a_restart_of_kcp_arrives_soon(world: 
 /// How long kcp may take to start on a machine that is busy.
 const RESTART: Duration = Duration::from_mins(4);
 /// How long an outage lasts after which an agent must still be quick: longer than pauses that grow take to become long.
-const OUTAGE: Duration = Duration::from_secs(20);
+const OUTAGE: Duration = Duration::from_secs(30);
 /// How soon work must go on. It takes far less; this is for machines that are busy.
-pub(super) const SOON: Duration = Duration::from_secs(10);
+pub(super) const SOON: Duration = Duration::from_secs(15);
 /// How often an agent may knock at the door of a server that is away.
 const KNOCKS_PER_SECOND: usize = 4;
 

@@ -145,7 +145,8 @@ pub(super) async fn a_pause_ends_when_its_time_has_come(world: Arc<dyn World>) -
     let stage = Stage::set(world).await?;
     let (team, agent) = (&stage.team_a, Agent::start(&stage, Setup { probes: true, ..Setup::default() })?);
     let copy = placed(&stage, "bucket").await?;
-    let until = Timestamp::now() + SignedDuration::from_secs(6);
+    // Long enough to be seen on a slow machine.
+    let until = Timestamp::now() + SignedDuration::from_secs(12);
     pause_copy(&stage, &copy, Some(&format!("All; until={until}"))).await?;
     metric(&stage, &agent, 1).await?;
     stage.reorder(team, "bucket", json!({ "size": 2 })).await?;

@@ -1,6 +1,7 @@
 //! Copies of related objects that are found by their marks, and what may not be reached any more.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use carrick_client::DeleteOptions;
@@ -10,6 +11,7 @@ use carrick_e2e_stage::stage::{NAMESPACE, Stage, Workspace, place, shown};
 use carrick_e2e_stage::world::{User, World};
 use carrick_e2e_stage::{fixtures, kinds};
 use carrick_kcp::kinds::API_BINDING_V2;
+use carrick_syncagent::agent::Timing;
 use carrick_syncagent::api;
 use serde_json::{Value, json};
 
@@ -57,7 +59,9 @@ fn config_map(name: &str) -> Value {
 pub(super) async fn what_is_absent_for_a_moment_keeps_its_copy(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = set(world, json!([matching()])).await?;
     stage.bind(&stage.team_a).await?;
-    let agent = stage.start_agent()?;
+    // A moment is longer on a slow machine.
+    let timing = Timing { grace: Duration::from_secs(12), ..Timing::default() };
+    let agent = Agent::start(&stage, Setup { timing, ..Setup::default() })?;
     let (team, secrets) = (&stage.team_a, kinds::secrets());
     stage.order(team, "bucket", json!({ "size": 1 })).await?;
     let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;

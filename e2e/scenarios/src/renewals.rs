@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::outages::soon;
 
 /// How long to leave an agent refused: longer than pauses that grow take to become long.
-const REFUSED: Duration = Duration::from_secs(15);
+const REFUSED: Duration = Duration::from_secs(25);
 
 pub(super) async fn a_token_file_that_was_replaced_is_used_soon(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::set(world).await?;

@@ -1,6 +1,7 @@
 //! Several versions of a kind: rules convert between them, on the way and for kcp.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use carrick_client::{ListOptions, Resource};
@@ -169,7 +170,17 @@ pub(super) async fn a_version_that_the_service_cluster_does_not_have_is_served_b
         let copy = stage.copy(team, "mine").await?.context("no copy")?;
         anyhow::Ok([source, copy].map(|object| object["metadata"]["resourceVersion"].clone()))
     };
-    let before = versions().await?;
+    let (mut before, mut since) = (versions().await?, Instant::now());
+    stage
+        .eventually("nothing changes any more", async || {
+            let now = versions().await?;
+            if now != before {
+                (before, since) = (now, Instant::now());
+            }
+            ensure!(since.elapsed() >= stage.world.pace().rest, "it has changed not long ago");
+            Ok(())
+        })
+        .await?;
     agent.stop().await?;
     let agent = stage.start_agent()?;
     stage.order_kind(&kind, team, "next", json!({ "capacity": { "size": 1 } })).await?;

@@ -21,6 +21,9 @@ use crate::stage::Stage;
 use crate::world::User;
 use crate::{logbook, ports};
 
+/// How long an agent may take to end: as long as Kubernetes gives it.
+const GRACE: Duration = Duration::from_secs(30);
+
 /// What may differ from one agent to another.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools)] // one for each flag
@@ -246,8 +249,9 @@ impl Agent {
     /// Asks it to end and waits until it has, which must be in time and without an error.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
-        let ended = tokio::time::timeout(Duration::from_secs(20), &mut self.task).await;
-        ended.context("the agent did not end within 20 s")??.context("the agent ended with an error")
+        let ended = tokio::time::timeout(GRACE, &mut self.task).await;
+        let in_time = || format!("the agent did not end within {} s", GRACE.as_secs());
+        ended.with_context(in_time)??.context("the agent ended with an error")
     }
 
     /// Ends it at once, wherever it is.

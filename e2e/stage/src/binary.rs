@@ -14,8 +14,8 @@ use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::world::User;
 
-/// How long an agent may take to end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(15);
+/// How long an agent may take to end after SIGTERM: as long as Kubernetes gives it.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Who the agent is to kcp, and where it begins there.
 pub struct Launch<'a> {

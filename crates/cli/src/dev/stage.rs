@@ -28,7 +28,7 @@ pub const PROVIDER: (&str, &str) = ("root:provider", "provider");
 pub const CONSUMER: (&str, &str) = ("root:consumer", "consumer");
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long to wait for a state that depends on the servers alone.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// The service cluster: an embedded one, or one that existed before.
 #[derive(Debug)]

@@ -14,10 +14,12 @@ use crate::running::{Folder, Running, carrick, kubectl};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/likekcp/start");
 const GOLDEN: &str = include_str!("../../../../e2e/likekcp/start.golden");
 
-/// Ports that were free a moment ago.
+/// Ports that nobody listens on. Systems take the ports of connections from above these: none of them is taken by chance before the script uses it.
 fn ports() -> [String; 3] {
-    let held: [TcpListener; 3] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    held.each_ref().map(|listener| listener.local_addr().unwrap().port().to_string())
+    // Test runs side by side begin at different ones.
+    let first = 10_000 + u16::try_from(std::process::id().wrapping_mul(61) % 20_000).unwrap();
+    let mut free = (first..first + 2_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    std::array::from_fn(|_| free.next().unwrap().to_string())
 }
 
 /// Starts it on a free port, and waits until it is ready.

@@ -36,7 +36,7 @@ fn served(versions: &[&str]) -> Answer {
 }
 
 async fn next(stream: &mut (impl Stream<Item = FleetEvent> + Unpin)) -> String {
-    let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap();
+    let event = tokio::time::timeout(Duration::from_mins(1), stream.next()).await.unwrap().unwrap();
     let last = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
     match event {
         FleetEvent::EndpointUp(endpoint) => format!("up {}", last(&endpoint.id)),

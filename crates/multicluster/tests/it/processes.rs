@@ -27,7 +27,8 @@ const KUBECONFIG: &str = "CARRICK_TEST_KUBECONFIG";
 const NAME: &str = "CARRICK_TEST_NAME";
 const CLUSTERS: usize = 12;
 const OBJECTS: usize = 3;
-const LEASE: Duration = Duration::from_secs(3);
+/// A third of this is how long a process of a slow machine may be held up between its last renewal and the end of its work.
+const LEASE: Duration = Duration::from_secs(9);
 
 /// Not a test of its own: what each of the processes does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,7 @@
 mod inventories;
 mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -164,7 +164,7 @@ async fn contexts_of_kubeconfig_files_are_followed_through_links_as_mounted_secr
     assert_eq!(log.until(&format!("engage {name}")).await.len(), 2);
     assert!(has_namespace(&log.engaged[1], "only-in-second").await);
 
-    std::fs::write(&missing, "clusters: [").unwrap();
+    write_whole(&missing, "clusters: [");
     assert!(log.next().await.starts_with(&format!("failing {}: ", missing.display())));
     std::fs::remove_file(&missing).unwrap();
     assert_eq!(log.next().await, format!("recovered {}", missing.display()));
@@ -182,7 +182,7 @@ async fn several_providers_are_one_fleet_with_one_store() {
     }
     let multi = Multi::new().with("a", Single::new("x", a)).with("tenants", Namespaces::new(b));
     let fleet = Fleet::builder(multi.clone()).build();
-    let patience = Duration::from_secs(20);
+    let patience = Duration::from_mins(1);
     let tenant = fleet.wait_cluster("tenants#in-b", patience).await.unwrap();
     assert_eq!(tenant.client().default_namespace(), "in-b");
     let x = fleet.wait_cluster("a#x", patience).await.unwrap();
@@ -197,6 +197,13 @@ async fn several_providers_are_one_fleet_with_one_store() {
     .await
     .unwrap();
     assert!(fleet.cluster("a#x").is_ok());
+}
+
+/// Writes a file as a whole: whoever reads it now and then sees all of it or nothing.
+fn write_whole(path: &Path, content: impl AsRef<[u8]>) {
+    let beside = path.with_extension("beside");
+    std::fs::write(&beside, content).unwrap();
+    std::fs::rename(beside, path).unwrap();
 }
 
 /// A kubeconfig as it is minted anew at every look: the same server, another token.
@@ -243,14 +250,14 @@ async fn minted_kubeconfigs_bring_new_credentials_and_no_new_lists() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), refused).await.expect("the new credentials are not used");
+    tokio::time::timeout(Duration::from_mins(1), refused).await.expect("the new credentials are not used");
     *handed_out.lock() = good;
     let accepted = async {
         while Api::<Namespace>::all(cluster.client()).get_opt("default").await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), accepted).await.expect("the new credentials are not used");
+    tokio::time::timeout(Duration::from_mins(1), accepted).await.expect("the new credentials are not used");
     assert!(minted.load(Ordering::Relaxed) >= 3 && engaged == 1);
     assert!(more.lock().is_empty(), "{:?}", more.lock());
     listening.abort();
@@ -274,7 +281,7 @@ async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_i
     let start = log.until("synced").await;
     assert!(start.len() == 2 && start[0].starts_with("failing "), "{start:?}");
     // The kubeconfig stays as it is; what it refers to comes later.
-    std::fs::write(&authority, BASE64.decode(data.as_bytes()).unwrap()).unwrap();
+    write_whole(&authority, BASE64.decode(data.as_bytes()).unwrap());
     let name = format!("{}+{}", path.display(), config.current_context.clone().unwrap());
     let mended = log.until(&format!("engage {name}")).await;
     assert_eq!(mended, [format!("recovered {name}"), format!("up {name}"), format!("engage {name}")]);
@@ -283,7 +290,7 @@ async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_i
 
     // Another token in the file is another token, not another cluster.
     config.auth_infos[0].auth_info = Some(serde_json::from_value(json!({"token": "nobody"})).unwrap());
-    std::fs::write(&path, serde_json::to_string(&config).unwrap()).unwrap();
+    write_whole(&path, serde_json::to_string(&config).unwrap());
     let refused = async {
         while Api::<Namespace>::all(cluster.client()).get_opt("default").await.is_ok() {
             // Looks at the files go on while somebody listens.
@@ -292,7 +299,7 @@ async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_i
                 .map(|event| panic!("{event:?}"));
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), refused).await.expect("the new credentials are not used");
+    tokio::time::timeout(Duration::from_mins(1), refused).await.expect("the new credentials are not used");
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -134,11 +134,8 @@ impl Export {
                 continue;
             }
             let now = Arc::clone(&catalog.borrow_and_update());
-            let written = tokio::select! {
-                () = stop.cancelled() => return,
-                written = self.reconcile(export, &now) => written,
-            };
-            match written {
+            // A stop does not break off a write: one that nobody waits for any more may still arrive, and until then the lease cannot be released.
+            match self.reconcile(export, &now).await {
                 Ok(newer) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Success);
                     writes.works();

@@ -27,7 +27,8 @@ use super::retry::Retry;
 use crate::api::{AGENT_NAME, FORMER_AGENTS, KEEPER, LAST_SEEN};
 use crate::rules::abandoned::resource_of;
 use crate::rules::keeper::{
-    Beat, Keeper, Keeping, Unwritten, decide, former, read, read_former, rivalry, without_entry, write_former,
+    Beat, Keeper, Keeping, Unwritten, decide, former, lapses_in, read, read_former, rivalry, without_entry,
+    write_former,
 };
 
 /// What the keeper works with.
@@ -99,11 +100,8 @@ pub(crate) async fn run(
             }
         }
         let current = Arc::clone(&catalog.borrow_and_update());
-        let written = tokio::select! {
-            () = stop.cancelled() => return,
-            written = state.look(&setup, &export, &current, &part) => written,
-        };
-        match written {
+        // A stop does not break off a write.
+        match state.look(&setup, &export, &current, &part).await {
             Ok((keeping, next)) => {
                 retry.succeeded();
                 state.send(&current, &keeping, &filtered);
@@ -190,7 +188,9 @@ impl State {
                     let known = (&wants, &self.kept);
                     keeping.kept = without_entry(&recorded, &me, known, (now, setup.beat), Unwritten::Refused);
                     self.kept.retain(|resource| keeping.kept.contains(resource));
-                    keeping.next = Some(setup.beat.renew);
+                    // In time to let go of what somebody waits for.
+                    let lapse = lapses_in(&recorded, &me, (now, setup.beat)).unwrap_or(setup.beat.renew);
+                    keeping.next = Some(lapse.min(setup.beat.renew));
                 }
                 Err(error) => return Err(error),
             }

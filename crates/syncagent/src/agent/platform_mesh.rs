@@ -100,11 +100,8 @@ impl AcceptApis {
                 events = Some(Box::pin(watch(self.workspace.clone(), accept_apis(), WatchOptions::default())));
             }
             let serving = exported.borrow_and_update().clone();
-            let worked = tokio::select! {
-                () = stop.cancelled() => return,
-                worked = self.reconcile(&mut seen, &now, &serving) => worked,
-            };
-            match worked {
+            // A stop does not break off a write.
+            match self.reconcile(&mut seen, &now, &serving).await {
                 Ok(again) => {
                     retry.succeeded();
                     retry.set(again);

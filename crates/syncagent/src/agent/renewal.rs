@@ -145,11 +145,8 @@ impl Renewal {
         let mut retry = Retry::for_tokens();
         loop {
             let leading = *leads.borrow_and_update();
-            let looked = tokio::select! {
-                () = stop.cancelled() => return,
-                looked = self.look(leading) => looked,
-            };
-            match looked {
+            // A stop does not break off a write.
+            match self.look(leading).await {
                 Ok(()) => {
                     retry.succeeded();
                     self.works();

@@ -153,15 +153,14 @@ impl Schemas {
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     let (this, catalog, workers) = (self.clone(), catalog.clone(), Arc::clone(&workers));
-                    let name = place.key().clone();
-                    let task = tasks.spawn(async move { this.take_care_of(&name, catalog, &workers).await });
+                    let (name, stop) = (place.key().clone(), stop.clone());
+                    let task = tasks.spawn(async move { this.take_care_of(&name, catalog, &workers, &stop).await });
                     place.insert(task.id());
                 }
             }
-            // Dropping the tasks ends them.
             tokio::select! {
-                () = stop.cancelled() => return,
-                changed = catalog.changed() => if changed.is_err() { return },
+                () = stop.cancelled() => break,
+                changed = catalog.changed() => if changed.is_err() { break },
                 Some(ended) = tasks.join_next_with_id() => {
                     let id = match ended {
                         Ok((id, ())) => id,
@@ -175,10 +174,18 @@ impl Schemas {
                 }
             }
         }
+        // They end by themselves, when what they are writing is written.
+        while tasks.join_next().await.is_some() {}
     }
 
-    /// Keeps one PublishedResource's schema and status right until it is gone.
-    async fn take_care_of(&self, name: &str, mut catalog: Receiver<Arc<Catalog>>, workers: &Semaphore) {
+    /// Keeps one PublishedResource's schema and status right until it is gone, or until told to stop.
+    async fn take_care_of(
+        &self,
+        name: &str,
+        mut catalog: Receiver<Arc<Catalog>>,
+        workers: &Semaphore,
+        stop: &CancellationToken,
+    ) {
         let mut exported = self.exported.clone();
         let mut troubles = self.troubles.clone();
         let mut granted = self.granted.clone();
@@ -208,6 +215,9 @@ impl Schemas {
                 self.metrics.recent.healed(&about);
             } else if done.as_ref() != Some(&case) || again.is_some_and(|at| at <= Instant::now()) {
                 let Ok(_permit) = workers.acquire().await else { return };
+                if stop.is_cancelled() {
+                    return;
+                }
                 again = None;
                 match self.reconcile(&case, &mut again).await {
                     Ok(()) => {
@@ -249,6 +259,7 @@ impl Schemas {
                 None => part.works(),
             }
             tokio::select! {
+                () = stop.cancelled() => return,
                 changed = catalog.changed() => if changed.is_err() { return },
                 () = changes(&mut exported) => {}
                 () = changes(&mut troubles) => {}

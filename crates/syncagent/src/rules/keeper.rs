@@ -241,6 +241,13 @@ pub fn without_entry(
     candidates.iter().filter(may_serve).cloned().collect()
 }
 
+/// In how many milliseconds an entry lapses that cannot be renewed; nothing if there is none, or if it has lapsed.
+pub fn lapses_in(recorded: &[Keeper], me: &Keeper, (now, beat): (i64, Beat)) -> Option<i64> {
+    let own = recorded.iter().find(|keeper| keeper.is(me))?;
+    let left = (beat.old - beat.renew).saturating_sub(own.age(now));
+    (left > 0).then_some(left)
+}
+
 /// The message of both agents about a resource that both want to serve.
 pub fn rivalry(resource: &str, keeper: &Keeper, waiter: &Keeper) -> String {
     let (keeps, waits) = (keeper.shown(waiter), waiter.shown(keeper));
@@ -488,6 +495,27 @@ mod tests {
             assert!(!a.1.is_empty() || !b.1.is_empty(), "{case}: nobody in the end");
             assert!(changed <= 9 * 60, "{case}: nobody for {changed} s");
         }
+    }
+
+    #[test]
+    fn an_agent_that_cannot_renew_its_entry_knows_when_it_lapses() {
+        let lapses = BEAT.old - BEAT.renew;
+        let own = |age: i64| [entry("b", "1", 0, &["y"], &[]), entry("a", "1", age, &["x"], &[])];
+        for (age, wanted) in [
+            (-1_000, Some(lapses + 1_000)),
+            (BEAT.renew, Some(lapses - BEAT.renew)),
+            (lapses - 1, Some(1)),
+            (lapses, None),
+            (9 * BEAT.old, None),
+        ] {
+            assert_eq!(lapses_in(&own(age), &me("a", "1"), (NOW, BEAT)), wanted, "{age}");
+            let serves =
+                without_entry(&own(age), &me("a", "1"), (&set(&["x"]), &set(&["x"])), (NOW, BEAT), Unwritten::Failed);
+            assert_eq!(serves.is_empty(), wanted.is_none(), "{age}");
+        }
+        assert_eq!(lapses_in(&[], &me("a", "1"), (NOW, BEAT)), None);
+        let unread = Keeper { renewed: "yesterday".to_owned(), ..me("a", "1") };
+        assert_eq!(lapses_in(&[unread], &me("a", "1"), (NOW, BEAT)), None);
     }
 
     #[test]

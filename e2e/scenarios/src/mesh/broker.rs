@@ -225,7 +225,7 @@ impl Running {
     /// Ends it.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.stop.cancel();
-        let ended = tokio::time::timeout(Duration::from_secs(20), self.task).await;
+        let ended = tokio::time::timeout(Duration::from_mins(1), self.task).await;
         ensure!(matches!(ended, Ok(Ok(()))), "the broker did not end");
         Ok(())
     }

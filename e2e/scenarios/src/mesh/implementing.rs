@@ -1,6 +1,7 @@
 //! An API that a platform has defined, published for a kind of the provider.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use carrick_client::{DeleteOptions, Resource};
@@ -91,20 +92,18 @@ async fn order(stage: &Stage, name: &str, is_so: impl Fn(&Value) -> bool) -> any
     stage.object(&format!("order {name} is so"), (&stage.team_a.client, &kind, Some(NAMESPACE), name), is_so).await
 }
 
-/// How often an order must look the same to be at rest.
-const CALM: usize = 20;
-
 /// Order `disk`, its copy and what is remembered of them, once none of them changes any more.
 async fn at_rest(stage: &Stage) -> anyhow::Result<[Option<Value>; 3]> {
     let (team, kind) = (&stage.team_a, storages(stage));
-    let (mut last, mut same) = ([None, None, None], 0);
+    let (mut last, mut since) = ([None, None, None], Instant::now());
     stage
         .eventually("nothing changes any more", async || {
             let ordered = team.client.get(&kind, Some(NAMESPACE), "disk").await?;
             let now = [ordered, stage.copy(team, "disk").await?, stage.remembered_of(team, "disk").await?];
-            same = if now == last { same + 1 } else { 0 };
-            last.clone_from(&now);
-            ensure!(same >= CALM, "it has changed not long ago");
+            if now != last {
+                (last, since) = (now.clone(), Instant::now());
+            }
+            ensure!(since.elapsed() >= stage.world.pace().rest, "it has changed not long ago");
             Ok(now)
         })
         .await

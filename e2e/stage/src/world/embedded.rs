@@ -182,6 +182,12 @@ impl World for EmbeddedWorld {
     }
 
     fn pace(&self) -> Pace {
-        Pace { patience: Duration::from_secs(30), glance: Duration::from_millis(5), rest: Duration::from_millis(500) }
+        Pace {
+            // Shorter than the minute after which much is reconciled again: what comes only then comes too late.
+            patience: Duration::from_secs(45),
+            glance: Duration::from_millis(5),
+            // Longer than events wait for servers that are at their limit, and than a report of what fails.
+            rest: Duration::from_millis(1500),
+        }
     }
 }

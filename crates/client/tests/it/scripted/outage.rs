@@ -103,8 +103,8 @@ async fn a_server_that_is_away_is_asked_by_one_and_everybody_goes_on_when_it_is_
     let back = TestServer::start_on(door.open().await, Protocol::Plain, answers.collect());
     assert!(back.kubeconfig.contains(&address.to_string()));
     let all = async { while watches.join_next().await.is_some() {} };
-    tokio::time::timeout(Duration::from_secs(20), all).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_mins(1), all).await.unwrap();
+    tokio::time::timeout(Duration::from_mins(1), waiting).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_token_file_that_was_replaced_wakes_all_who_were_refused() {
     let client = Server::from_kubeconfig(&config.0, &Overrides::default()).unwrap().client();
     client.raw_get("/api").await.unwrap();
     let mut events = std::pin::pin!(watch(client.clone(), secrets(), paged()));
-    let mut next = async || tokio::time::timeout(Duration::from_secs(20), events.next()).await.unwrap().unwrap();
+    let mut next = async || tokio::time::timeout(Duration::from_mins(1), events.next()).await.unwrap().unwrap();
     assert!(matches!(next().await, Event::Begin));
     assert!(matches!(next().await, Event::Failing(error) if error.status().unwrap().code == 401));
     token.replace("new");

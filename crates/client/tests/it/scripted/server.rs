@@ -291,7 +291,7 @@ pub fn refused(code: u16, reason: &str) -> Answer {
 pub async fn events(stream: &mut (impl Stream<Item = Event> + Unpin), count: usize) -> Vec<String> {
     let mut words = Vec::new();
     for _ in 0..count {
-        let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await;
+        let event = tokio::time::timeout(Duration::from_mins(1), stream.next()).await;
         let event = event.unwrap_or_else(|_| panic!("no event after {words:?}")).unwrap();
         words.push(match event {
             Event::Begin => "begin".to_owned(),

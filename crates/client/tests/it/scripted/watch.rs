@@ -71,7 +71,7 @@ async fn a_server_that_refuses_streaming_lists_is_asked_once() {
 async fn a_server_that_ignores_the_wish_for_a_streaming_list_is_found_out_by_its_silence() {
     let script =
         vec![Answer::Watch(vec![event("ADDED", &object("a", 1))], Then::Hold), list(5, &[object("a", 1)]), quiet()];
-    let options = WatchOptions { list_silence: Duration::from_millis(50), ..WatchOptions::default() };
+    let options = WatchOptions { list_silence: Duration::from_millis(300), ..WatchOptions::default() };
     let (reported, _) = run(options, 5, script).await;
     assert_eq!(reported, ["begin", "listed a@1", "begin", "listed a@1", "synced"]);
 }
@@ -199,7 +199,7 @@ async fn a_streaming_list_that_breaks_off_begins_again_and_is_never_called_compl
 async fn a_silent_watch_is_replaced() {
     let added = Answer::Watch(vec![event("ADDED", &object("a", 6))], Then::Hold);
     let script = vec![list(5, &[]), quiet(), list(5, &[]), added];
-    let options = WatchOptions { timeout: Duration::from_millis(50), grace: Duration::from_millis(50), ..paged() };
+    let options = WatchOptions { timeout: Duration::from_millis(200), grace: Duration::from_millis(200), ..paged() };
     let (reported, asked) = run(options, 3, script).await;
     assert_eq!(reported, ["begin", "synced", "applied a@6"]);
     assert!(asked[3].contains("resourceVersion=5"), "{asked:?}");

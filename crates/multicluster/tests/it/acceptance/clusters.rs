@@ -128,7 +128,7 @@ async fn disengaging_purges_and_drains_without_a_word_of_complaint() {
     };
     let fleet = Fleet::from(script.clone());
     let controller = MultiClusterController::<ConfigMap>::on(&fleet, watcher::Config::default())
-        .with_config(Config::default().concurrency(20).per_cluster(20).grace(std::time::Duration::from_millis(100)));
+        .with_config(Config::default().concurrency(20).per_cluster(20).grace(std::time::Duration::from_secs(1)));
     let (task, errors) = poll(controller.run(reconcile, |_, _, _| Action::backoff(), data_of));
     seen.hear_many(20).await;
     assert_eq!(seen.count("began leaving"), 20, "as many as may run");

@@ -399,7 +399,7 @@ async fn a_shutdown_waits_for_what_runs_and_reports_what_it_aborts() {
         context.data.say("ended");
         Ok::<_, Failure>(Action::await_change())
     };
-    let times = Config::default().grace(Duration::from_millis(1)).shutdown_grace(Duration::from_secs(1));
+    let times = Config::default().grace(Duration::from_millis(1)).shutdown_grace(Duration::from_secs(4));
     let controller = MultiClusterController::<ConfigMap>::new(Script::with("e", &fake, &["c"]), config())
         .with_config(times)
         .graceful_shutdown_on(async move { drop(stopped.await) });

@@ -27,7 +27,7 @@ async fn serve(hub: &Client, resource: &Resource) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), served).await.expect("the kind is not served");
+    tokio::time::timeout(Duration::from_mins(1), served).await.expect("the kind is not served");
 }
 
 /// A hub that serves a kind, with namespace `fleet`; and a plane that is a cluster of it.

@@ -42,7 +42,7 @@ impl EventLog {
     }
 
     pub async fn next(&mut self) -> String {
-        let event = tokio::time::timeout(Duration::from_secs(20), self.events.next()).await.unwrap().unwrap();
+        let event = tokio::time::timeout(Duration::from_mins(1), self.events.next()).await.unwrap().unwrap();
         match event {
             FleetEvent::EndpointUp(endpoint) => format!("up {}", endpoint.id),
             FleetEvent::EndpointDown(id) => format!("down {id}"),

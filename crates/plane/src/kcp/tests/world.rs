@@ -91,7 +91,7 @@ impl World {
                 self.api().store.reached(revision + 1).await;
             }
         };
-        let result = tokio::time::timeout(Duration::from_secs(10), wait).await;
+        let result = tokio::time::timeout(Duration::from_mins(1), wait).await;
         result.unwrap_or_else(|_| panic!("waited too long until {what}"))
     }
 
@@ -100,7 +100,7 @@ impl World {
         loop {
             let revision = self.api().store.revision();
             let next = self.api().store.reached(revision + 1);
-            if tokio::time::timeout(Duration::from_millis(200), next).await.is_err() {
+            if tokio::time::timeout(Duration::from_millis(500), next).await.is_err() {
                 return revision;
             }
         }
@@ -309,7 +309,7 @@ impl Events {
             }
             panic!("the watch ended before {word} {cluster} {name}");
         };
-        let result = tokio::time::timeout(Duration::from_secs(10), wait).await;
+        let result = tokio::time::timeout(Duration::from_mins(1), wait).await;
         result.unwrap_or_else(|_| panic!("no {word} of {name} in {cluster}"))
     }
 

@@ -1,7 +1,7 @@
 //! A plane and a small HTTPS client for it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use carrick_plane::{ClientCertificate, Config, Mode, Plane, User};
@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 
 pub const WIDGETS: &str = "/apis/example.io/v1/namespaces/default/widgets";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// How long anything may take, also on a slow machine.
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct World {
     pub plane: Plane,
@@ -139,7 +142,7 @@ impl Client {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
-        tokio::time::timeout(Duration::from_secs(20), self.http.request(request)).await.expect("an answer in time")
+        tokio::time::timeout(PATIENCE, self.http.request(request)).await.expect("an answer in time")
     }
 
     pub async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
@@ -188,14 +191,15 @@ impl Client {
 
     /// Reads a path until its answer fits.
     pub async fn until(&self, path: &str, fits: impl Fn(&Answer) -> bool) -> Answer {
-        for _ in 0..500 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
             let answer = self.get(path).await;
             if fits(&answer) {
                 return answer;
             }
+            assert!(Instant::now() < deadline, "{path} never became as expected: {}", answer.text);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("{path} never became as expected");
     }
 }
 
@@ -226,8 +230,7 @@ impl Lines {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let frame =
-                tokio::time::timeout(Duration::from_secs(10), self.body.frame()).await.expect("an event in time")?;
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("an event in time")?;
             self.buffer.extend(frame.ok()?.into_data().unwrap());
         }
     }

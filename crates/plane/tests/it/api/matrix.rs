@@ -71,7 +71,7 @@ async fn rest(world: &World) {
     let store = world.plane.store();
     loop {
         let next = store.reached(store.revision() + 1);
-        if tokio::time::timeout(std::time::Duration::from_millis(200), next).await.is_err() {
+        if tokio::time::timeout(std::time::Duration::from_millis(500), next).await.is_err() {
             return;
         }
     }

@@ -118,7 +118,7 @@ mod tests {
         let fleet = Fleet::from(Single::new("c1", nobody));
         let rules = Arc::new(Rules::compile(&published(json!({})), &crontab(), "agent").unwrap());
         let informer = fleet.informer_compact(resource(&rules.remote), WatchOptions::default());
-        fleet.wait_cluster("c1", Duration::from_secs(30)).await.unwrap();
+        fleet.wait_cluster("c1", Duration::from_mins(1)).await.unwrap();
         let primaries = AllPrimaries::default();
         let other = OtherUser { origin: true, copy: true };
         assert_eq!(primaries.uses(&fleet, &noted(), other), Some(other), "nobody knows the kind");

@@ -22,6 +22,10 @@ pub const CONFLICT_ANNOTATION: &str = "core.kbind.io/conflict";
 pub const DELETION_POLICY_ANNOTATION: &str = "core.kbind.io/deletion-policy";
 /// The value of [`DELETION_POLICY_ANNOTATION`] by which copies stay.
 pub const ORPHAN: &str = "Orphan";
+/// Another value of [`DELETION_POLICY_ANNOTATION`], for a binding that is to go on with another Connection: its copies are deleted first.
+pub const DELETE: &str = "Delete";
+/// Annotation of a binding (ours): the Connection that it is bound by, and its uid, as `<name>/<uid>`.
+pub const BOUND_BY_ANNOTATION: &str = "core.kbind.io/bound-by";
 /// Annotation of copies (ours): checksum of what was written last. Nobody else knows it.
 pub const APPLIED_STATE_ANNOTATION: &str = "core.kbind.io/applied-state";
 /// Annotation of an automatic ClusterBinding (ours): since when APIs that it lists are not offered any more.

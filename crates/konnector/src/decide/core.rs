@@ -4,6 +4,7 @@ pub mod autobind;
 pub mod binding;
 pub mod connection;
 pub mod crd;
+pub mod moves;
 pub mod objects;
 pub mod related;
 pub mod rivals;

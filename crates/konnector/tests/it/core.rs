@@ -6,6 +6,7 @@ mod guards;
 mod kills;
 mod lives;
 mod losses;
+mod moves;
 mod neighbours;
 mod openapi;
 mod policies;

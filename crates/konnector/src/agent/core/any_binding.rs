@@ -2,6 +2,7 @@
 
 use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
 use carrick_bind_api::core::conditions::{self, Finding, RELATED_SYNCED};
+use carrick_bind_api::core::names::{BOUND_BY_ANNOTATION, CLEANUP_FINALIZER};
 use carrick_bind_api::core::{Binding, BindingSpec, BindingStatus, ClusterBinding};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_client::Error;
@@ -9,6 +10,7 @@ use carrick_client::Error;
 use crate::agent::contract::bundles::written;
 use crate::agent::contract::pace::PassResult;
 use crate::agent::writer::Writer;
+use crate::decide::core::{binding, moves};
 
 /// A ClusterBinding or a Binding.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +61,41 @@ impl AnyBinding {
             Self::Cluster(_) => None,
             Self::Namespaced(it) => Some(&it.metadata.namespace),
         }
+    }
+
+    /// The Connection that it belongs to: the one that has bound it, whatever it names now.
+    pub fn connection(&self) -> &str {
+        moves::owner(self.metadata(), self.named())
+    }
+
+    /// The Connection that it names.
+    pub fn named(&self) -> &str {
+        &self.spec().connection_ref.name
+    }
+
+    /// Whether it names another Connection than the one that it belongs to.
+    pub fn moves(&self) -> bool {
+        self.connection() != self.named()
+    }
+
+    /// What it says while its Connection does not work.
+    pub fn waiting(&self, exists: bool) -> Finding {
+        if self.moves() {
+            moves::stays(self.connection(), self.named())
+        } else {
+            binding::waiting(self.connection(), exists)
+        }
+    }
+
+    /// The same with what has to stand on it before anything is synced for it; none if it does.
+    pub fn begun(&self, is_used: impl FnOnce() -> bool) -> Option<Self> {
+        let mut new = self.clone();
+        new.metadata_mut().add_finalizer(CLEANUP_FINALIZER);
+        let mark = moves::mark(self.connection(), self.metadata());
+        if self.metadata().annotation(BOUND_BY_ANNOTATION) != Some(mark.as_str()) && is_used() {
+            new.metadata_mut().annotate(BOUND_BY_ANNOTATION, mark);
+        }
+        (new != *self).then_some(new)
     }
 
     /// Kind and name, for people and as a key.

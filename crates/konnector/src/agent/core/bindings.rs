@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carrick_bind_api::core::names::{CLEANUP_FINALIZER, CONNECTION_ANNOTATION, DELETION_POLICY_ANNOTATION, ORPHAN};
+use carrick_bind_api::core::conditions::READY;
+use carrick_bind_api::core::names::{CONNECTION_ANNOTATION, DELETION_POLICY_ANNOTATION, ORPHAN};
 use carrick_bind_api::core::{ConflictPolicy, Connection, schema};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_sync::ApiKind;
@@ -19,7 +20,7 @@ use crate::agent::resources;
 use crate::agent::writer::Writer;
 use crate::decide::core::binding::{self, ApiFacts};
 use crate::decide::core::connection::Progress;
-use crate::decide::core::crd::{self, CrdWrite};
+use crate::decide::core::crd::{self, CrdPlan, CrdWrite};
 use crate::decide::core::objects::Coverage;
 
 impl ConnectionSession {
@@ -44,20 +45,21 @@ impl ConnectionSession {
         for crd in local.values().filter(|crd| crd::is_ours(crd, &self.name)) {
             add(&mut wanted, crd, None);
         }
-        let (mut bound, guarded) = (Vec::new(), self.local.guarded());
+        let (mut bound, mut letting_go, guarded) = (Vec::new(), Vec::new(), self.local.guarded());
         for found in &bindings {
-            if found.metadata().is_deleting() {
-                self.let_go(found, state, &local, &mut wanted);
-                related::want(&mut wanted, found, &guarded);
-            } else if !found.metadata().has_finalizer(CLEANUP_FINALIZER) {
-                let mut new = found.clone();
-                new.metadata_mut().add_finalizer(CLEANUP_FINALIZER);
+            let is_living = !found.metadata().is_deleting();
+            let begun = || found.begun(|| self.is_used(found, connection, state, &local));
+            if let Some(new) = is_living.then(begun).flatten() {
                 outcome.add(written(new.write_metadata(&self.local.context.writer).await, "binding", &found.key()));
+            } else if self.local.lets_go(found) {
+                self.let_go(found, state, &local, &mut wanted);
+                related::want(&mut wanted, found, true, &guarded);
+                letting_go.push(found);
             } else {
                 outcome.add(related::record(&self.local, found, self.hub()).await);
                 let facts = self.install(found, connection, state, &local, &mut wanted).await;
                 outcome.failed |= facts.iter().any(|api| api.refused.is_some());
-                bound.push((found, facts, related::want(&mut wanted, found, &guarded)));
+                bound.push((found, facts, related::want(&mut wanted, found, false, &guarded)));
             }
         }
         if let Some(hub) = self.hub() {
@@ -66,7 +68,7 @@ impl ConnectionSession {
         for (found, facts, problems) in bound {
             outcome.add(self.say(found, facts, problems, state, now).await);
         }
-        for found in bindings.iter().filter(|found| found.metadata().is_deleting()) {
+        for found in letting_go {
             outcome.add(self.unbind(found, connection, &local, state, now).await);
         }
         outcome
@@ -101,19 +103,16 @@ impl ConnectionSession {
             let exported = state.exports.iter().find(|api| api.name == name);
             let cluster_scoped =
                 exported.is_some_and(|api| binding::is_cluster_scoped_in_namespace(found.namespace(), api));
-            let offered = state.offered.get(name).filter(|_| exported.is_some() && !cluster_scoped);
-            let plan = offered.map(|crd| match self.local.ahead(found, name, local.get(name)) {
-                Some(rival) => crd::taken(name, &rival),
-                None => crd::decide(crd, local.get(name), &self.name, &connection.spec.schema),
-            });
-            let write =
-                plan.as_ref().and_then(|plan| plan.write.as_ref()).filter(|_| state.progress == Progress::Ready);
-            let refused = write_crd(&self.local.context.writer, write).await;
-            let usable = match &plan {
-                Some(plan) => plan.usable.as_ref().filter(|_| refused.is_none()),
-                // What the provider does not say now it has said before.
-                None => local.get(name).filter(|crd| !state.is_complete && crd::is_ours(crd, &self.name)),
+            let plan = self.plan(found, name, connection, state, local);
+            let can_write = plan.is_some() && state.progress == Progress::Ready;
+            let refused = match local.get(name).filter(|crd| can_write && self.local.is_abandoned(crd, &self.name)) {
+                Some(crd) => self.inherit(crd).await,
+                None => {
+                    let write = plan.as_ref().and_then(|plan| plan.write.as_ref()).filter(|_| can_write);
+                    write_crd(&self.local.context.writer, write).await
+                }
             };
+            let usable = self.usable(plan.as_ref(), name, state, local).filter(|_| refused.is_none());
             if let Some(crd) = usable {
                 add(wanted, crd, Some(cover()));
             }
@@ -122,7 +121,57 @@ impl ConnectionSession {
         facts
     }
 
-    /// Notes what becomes of the objects of a binding that is being deleted.
+    /// What becomes of the CRD of an API; none if it is not offered, or not to this binding.
+    fn plan(
+        &self,
+        found: &AnyBinding,
+        name: &str,
+        connection: &Connection,
+        state: &ConnectionState,
+        local: &BTreeMap<String, Value>,
+    ) -> Option<CrdPlan> {
+        let exported = state.exports.iter().find(|api| api.name == name)?;
+        if binding::is_cluster_scoped_in_namespace(found.namespace(), exported) {
+            return None;
+        }
+        let offered = state.offered.get(name)?;
+        Some(match self.local.ahead(found, name, local.get(name)) {
+            Some(rival) => crd::taken(name, &rival),
+            None => crd::decide(offered, local.get(name), &self.name, &connection.spec.schema),
+        })
+    }
+
+    /// The CRD by which objects of an API are synced, if they can be.
+    fn usable<'a>(
+        &self,
+        plan: Option<&'a CrdPlan>,
+        name: &str,
+        state: &ConnectionState,
+        local: &'a BTreeMap<String, Value>,
+    ) -> Option<&'a Value> {
+        match plan {
+            Some(plan) => plan.usable.as_ref(),
+            // What the provider does not say now it has said before.
+            None => local.get(name).filter(|crd| !state.is_complete && crd::is_ours(crd, &self.name)),
+        }
+    }
+
+    /// Whether anything is synced for a binding.
+    fn is_used(
+        &self,
+        found: &AnyBinding,
+        connection: &Connection,
+        state: &ConnectionState,
+        local: &BTreeMap<String, Value>,
+    ) -> bool {
+        let usable = |name: &str| {
+            let plan = self.plan(found, name, connection, state, local);
+            self.usable(plan.as_ref(), name, state, local).is_some()
+        };
+        !found.spec().related_resources.is_empty() || binding::names(&found.spec().apis).into_iter().any(usable)
+    }
+
+    /// Notes what becomes of the objects of a binding that lets go.
     fn let_go(
         &self,
         found: &AnyBinding,
@@ -156,7 +205,7 @@ impl ConnectionSession {
         match &state.progress {
             Progress::Ready => {}
             Progress::Forbidden(_) => return found.report(writer, &[binding::forbidden()], None, now).await,
-            _ => return found.report(writer, &[binding::waiting(&self.name, true)], None, now).await,
+            _ => return found.report(writer, &[found.waiting(true)], None, now).await,
         }
         let mut related = None;
         if let Some(hub) = self.hub() {
@@ -170,7 +219,11 @@ impl ConnectionSession {
             }
             related = hub.related_finding(found, problems);
         }
-        let findings: Vec<_> = binding::findings(&facts).into_iter().chain(related).collect();
+        let mut findings: Vec<_> = binding::findings(&facts).into_iter().chain(related).collect();
+        if found.moves() {
+            findings.retain(|finding| finding.type_ != READY);
+            findings.push(found.waiting(true));
+        }
         found.report(writer, &findings, Some(binding::bound_apis(&facts)), now).await
     }
 }

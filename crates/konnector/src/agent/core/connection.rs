@@ -21,7 +21,6 @@ use crate::agent::contract::pace::{Pace, PassResult};
 use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::core::autobind;
-use crate::decide::core::binding;
 use crate::decide::core::connection::{Progress, findings};
 
 /// Runs a Connection until told to stop.
@@ -82,11 +81,10 @@ async fn offline(local: &CoreLocal, connection: &Connection, problem: &str) -> P
     let now = Timestamp::now();
     let mut outcome = PassResult::default();
     for found in local.bindings_of(&connection.metadata.name) {
-        outcome.add(if found.metadata().is_deleting() {
+        outcome.add(if local.lets_go(&found) {
             unbinding::without_provider(local, &found, problem, now).await
         } else {
-            let waiting = binding::waiting(&connection.metadata.name, true);
-            found.report(&local.context.writer, &[waiting], None, now).await
+            found.report(&local.context.writer, &[found.waiting(true)], None, now).await
         });
     }
     if connection.metadata.is_deleting() {

@@ -293,12 +293,16 @@ impl Hub {
     /// Whether all related objects of a resource were decided about, as far as they are known. Otherwise it is noted that somebody waits for that.
     pub fn is_decided(&self, plural: &str) -> bool {
         let is_known = self.watched.read().values().all(|watched| watched.is_known());
-        let is_waiting = || self.queue.longest(usize::MAX).iter().any(|(lane, _)| **lane == *plural);
-        let is_decided = is_known && self.queue.running(plural) == 0 && !is_waiting();
+        let is_decided = is_known && !self.is_busy(plural);
         if !is_decided {
             self.awaited.store(true, Ordering::SeqCst);
         }
         is_decided
+    }
+
+    /// Whether an object of an API is being decided about, or waits for that.
+    pub fn is_busy(&self, api: &str) -> bool {
+        self.queue.running(api) > 0 || self.queue.longest(usize::MAX).iter().any(|(lane, _)| **lane == *api)
     }
 
     /// An object was decided about. Whoever waits for the last one is woken.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use carrick_bind_api::claims::Guarded;
-use carrick_bind_api::core::{BINDING, Binding, CLUSTER_BINDING, CONNECTION, ClusterBinding, Connection};
+use carrick_bind_api::core::schema::{self, CrdOwner};
+use carrick_bind_api::core::{BINDING, Binding, CLUSTER_BINDING, CONNECTION, ClusterBinding, Connection, PullPolicy};
 use carrick_bind_api::kinds::Kind;
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
@@ -21,6 +22,7 @@ use crate::agent::notifier::Notifier;
 use crate::agent::resources;
 use crate::agent::secrets::Secrets;
 use crate::decide::core::crd;
+use crate::decide::core::moves;
 use crate::decide::core::rivals::{self, Claimant};
 
 /// The namespace that upstream's documents put Secrets into.
@@ -88,8 +90,17 @@ impl CoreLocal {
     /// The bindings of a Connection.
     pub fn bindings_of(&self, connection: &str) -> Vec<AnyBinding> {
         let mut all = self.all_bindings();
-        all.retain(|binding| binding.spec().connection_ref.name == connection);
+        all.retain(|binding| binding.connection() == connection);
         all
+    }
+
+    /// Whether a binding lets go of what its Connection holds for it: it is being deleted, or it moves to another one and says what becomes of copies.
+    pub fn lets_go(&self, found: &AnyBinding) -> bool {
+        let offers = |it: Connection| found.spec().apis.iter().all(|api| it.exports(&api.name));
+        found.metadata().is_deleting()
+            || found.moves()
+                && moves::has_policy(found.metadata())
+                && self.connection(found.named()).is_some_and(offers)
     }
 
     /// The binding of another Connection that has the objects of an API before this one; only with a CRD on which nothing says so.
@@ -101,14 +112,24 @@ impl CoreLocal {
         let offers = |name: &str| connections.iter().any(|it| it.metadata.name == name && it.exports(api));
         let claimant = |it: &AnyBinding| Claimant {
             key: it.key(),
-            connection: it.spec().connection_ref.name.clone(),
+            connection: it.connection().to_owned(),
             namespace: it.namespace().map(str::to_owned),
             is_bound: it.status().bound_apis.iter().any(|bound| bound.name == api),
-            is_offered: offers(&it.spec().connection_ref.name),
+            is_offered: offers(it.connection()),
             since: it.metadata().creation_timestamp.clone(),
         };
         let all: Vec<Claimant> = self.all_bindings().iter().filter(|it| it.lists(api)).map(claimant).collect();
         rivals::ahead(&claimant(found), &all).cloned()
+    }
+
+    /// Whether a CRD was installed for another Connection than this one, and nobody uses it there any more.
+    pub fn is_abandoned(&self, crd: &Value, connection: &str) -> bool {
+        let CrdOwner::Connection { name, .. } = schema::owner(crd) else { return false };
+        let pulls_all = |it: Connection| it.spec.schema.pull_policy == PullPolicy::All;
+        name != connection
+            && self.unknown_bindings().is_none()
+            && !self.bindings_of(&name).iter().any(|it| it.lists(schema::name(crd)))
+            && !self.connection(&name).is_some_and(pulls_all)
     }
 
     /// Why bindings are not all known now.

@@ -31,14 +31,13 @@ use crate::decide::objects::{CONSUMER, PROVIDER, address};
 /// How many objects a condition names.
 const MOST_NAMED: usize = 8;
 
-/// Adds what a binding wants of related objects, and of what it has wanted before; with no entries, copies of all that go.
-pub(super) fn want(wanted: &mut Wanted, found: &AnyBinding, guarded: &Guarded) -> Vec<String> {
+/// Adds what a binding wants of related objects, and of what it has wanted before; if it lets go, copies of all that go.
+pub(super) fn want(wanted: &mut Wanted, found: &AnyBinding, lets_go: bool, guarded: &Guarded) -> Vec<String> {
     let mut problems = Vec::new();
-    if keeps_copies(found) && found.metadata().is_deleting() {
+    if keeps_copies(found) && lets_go {
         return problems;
     }
-    let entries: &[RelatedResource] =
-        if found.metadata().is_deleting() { &[] } else { &found.spec().related_resources };
+    let entries: &[RelatedResource] = if lets_go { &[] } else { &found.spec().related_resources };
     // What is not recorded yet would not be found again.
     for named in recorded(found) {
         let Some((direction, plural)) = named.split_once('/') else { continue };

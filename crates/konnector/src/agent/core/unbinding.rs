@@ -1,16 +1,19 @@
-//! Ends of bindings: copies, then finalizers, then CRDs that were installed for the Connection, then the binding.
+//! Ends of bindings: copies, then finalizers, then CRDs that were installed for the Connection, then the binding. One that goes on with another Connection
+//! lets go in the same way, and its CRDs stay for the other one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carrick_bind_api::core::conditions::{DRAINING, Finding, READY};
-use carrick_bind_api::core::names::{CLEANUP_FINALIZER, DELETION_POLICY_ANNOTATION, ORPHAN, SYNCER_FINALIZER};
+use carrick_bind_api::core::names::{
+    BOUND_BY_ANNOTATION, CLEANUP_FINALIZER, DELETION_POLICY_ANNOTATION, ORPHAN, SYNCER_FINALIZER,
+};
 use carrick_bind_api::core::{Connection, PullPolicy, schema};
 use carrick_bind_api::jiff::Timestamp;
 use serde_json::Value;
 
 use super::any_binding::AnyBinding;
-use super::bindings::keeps_copies;
+use super::bindings::{keeps_copies, write_crd};
 use super::local::CoreLocal;
 use super::session::{ConnectionSession, ConnectionState};
 use crate::agent::contract::bundles::written;
@@ -18,13 +21,13 @@ use crate::agent::contract::held;
 use crate::agent::contract::pace::PassResult;
 use crate::agent::resources;
 use crate::decide::core::connection::Progress;
-use crate::decide::core::{binding, crd};
+use crate::decide::core::{binding, crd, moves};
 
 /// CRDs go without a word to us.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 impl ConnectionSession {
-    /// Goes one step further with a binding that is being deleted.
+    /// Goes one step further with a binding that lets go.
     pub async fn unbind(
         &self,
         found: &AnyBinding,
@@ -44,7 +47,7 @@ impl ConnectionSession {
             };
             return without_provider(&self.local, found, &why, now).await;
         };
-        let unneeded = unneeded(&self.local, found);
+        let unneeded = unneeded(&self.local, found, |_| true);
         for name in binding::names(&found.spec().apis) {
             let Some(crd) = local.get(name).filter(|crd| has_objects(&self.local, found, crd)) else { continue };
             let waits = if hub.wanted().contains_key(name) {
@@ -68,6 +71,13 @@ impl ConnectionSession {
         {
             return say(&self.local, found, &waits, now).await;
         }
+        if !found.metadata().is_deleting() {
+            // What has begun before the binding let go may still be written.
+            if let Some(busy) = binding::names(&found.spec().apis).into_iter().find(|name| hub.is_busy(name)) {
+                return say(&self.local, found, &format!("objects of {busy} are being decided about"), now).await;
+            }
+            return hand_over(&self.local, found).await;
+        }
         if found.namespace().is_none() && connection.spec.schema.pull_policy != PullPolicy::All && !keeps_copies(found)
         {
             for name in &unneeded {
@@ -88,6 +98,16 @@ impl ConnectionSession {
         }
         finish(&self.local, found).await
     }
+
+    /// Takes a CRD over that was installed for another Connection, unless objects are held for copies there.
+    pub async fn inherit(&self, crd: &Value) -> Option<String> {
+        match held_objects(&self.local, crd, None).await {
+            Ok(held) if held.is_empty() => {
+                write_crd(&self.local.context.writer, Some(&crd::handed_over(crd, &self.name))).await
+            }
+            held => held.err(),
+        }
+    }
 }
 
 /// Writes what a binding waits for.
@@ -103,6 +123,14 @@ async fn finish(local: &CoreLocal, found: &AnyBinding) -> PassResult {
     let mut new = found.clone();
     new.metadata_mut().remove_finalizer(CLEANUP_FINALIZER);
     tracing::info!(binding = found.key(), "Nothing is left of a binding.");
+    written(new.write_metadata(&local.context.writer).await, "binding", &found.key())
+}
+
+/// Gives a binding of which nothing is left to the Connection that it names.
+async fn hand_over(local: &CoreLocal, found: &AnyBinding) -> PassResult {
+    let (from, to, mut new) = (found.connection(), found.named(), found.clone());
+    new.metadata_mut().annotate(BOUND_BY_ANNOTATION, moves::mark(to, found.metadata()));
+    tracing::info!(binding = found.key(), from, to, "A binding goes on with another Connection.");
     written(new.write_metadata(&local.context.writer).await, "binding", &found.key())
 }
 
@@ -123,7 +151,9 @@ pub(super) async fn without_provider(local: &CoreLocal, found: &AnyBinding, why:
 
 /// Lets the objects of a binding go without their copies, and then the binding. CRDs stay, and with them the objects.
 async fn release(local: &CoreLocal, found: &AnyBinding, now: Timestamp) -> PassResult {
-    let crds = match local.context.local.crds(unneeded(local, found)).await {
+    // What bindings of other Connections list is not held for them.
+    let is_own = |other: &AnyBinding| other.connection() == found.connection();
+    let crds = match local.context.local.crds(unneeded(local, found, is_own)).await {
         Ok(crds) => crds,
         Err(error) => return say(local, found, &error, now).await,
     };
@@ -134,13 +164,13 @@ async fn release(local: &CoreLocal, found: &AnyBinding, now: Timestamp) -> PassR
             return outcome;
         }
     }
-    finish(local, found).await
+    if found.metadata().is_deleting() { finish(local, found).await } else { hand_over(local, found).await }
 }
 
-/// The APIs of a binding that no other living one lists.
-fn unneeded(local: &CoreLocal, found: &AnyBinding) -> Vec<String> {
+/// The APIs of a binding that no other living one lists, of those that count.
+fn unneeded(local: &CoreLocal, found: &AnyBinding, counts: impl Fn(&AnyBinding) -> bool) -> Vec<String> {
     let living = local.all_bindings();
-    let is_other = |other: &&AnyBinding| other.key() != found.key() && !other.metadata().is_deleting();
+    let is_other = |other: &&AnyBinding| other.key() != found.key() && !other.metadata().is_deleting() && counts(other);
     let mut names = binding::names(&found.spec().apis);
     names.retain(|name| !living.iter().filter(is_other).any(|other| other.lists(name)));
     names.into_iter().map(str::to_owned).collect()
@@ -148,7 +178,7 @@ fn unneeded(local: &CoreLocal, found: &AnyBinding) -> Vec<String> {
 
 /// Whether objects of a CRD can be held for a binding: those of another Connection, or of 0.8, are no business of its end.
 fn has_objects(local: &CoreLocal, found: &AnyBinding, crd: &Value) -> bool {
-    crd::may_hold(crd, &found.spec().connection_ref.name) && local.ahead(found, schema::name(crd), Some(crd)).is_none()
+    crd::may_hold(crd, found.connection()) && local.ahead(found, schema::name(crd), Some(crd)).is_none()
 }
 
 async fn release_objects(local: &CoreLocal, crd: &Value, namespace: Option<&str>) -> Result<(), String> {
@@ -159,6 +189,7 @@ async fn release_objects(local: &CoreLocal, crd: &Value, namespace: Option<&str>
     Ok(())
 }
 
+/// The objects of a CRD that are held for copies.
 async fn held_objects(
     local: &CoreLocal,
     crd: &Value,
@@ -176,17 +207,16 @@ pub(super) async fn unconnected(local: &CoreLocal) -> PassResult {
     let mut outcome = PassResult::default();
     let connections = local.connections();
     for found in local.all_bindings() {
-        let name = &found.spec().connection_ref.name;
-        if connections.iter().any(|connection| connection.metadata.name == *name) {
+        if connections.iter().any(|connection| connection.metadata.name == found.connection()) {
             continue;
         }
-        outcome.add(if found.metadata().is_deleting() {
+        outcome.add(if local.lets_go(&found) {
             if !found.metadata().has_finalizer(CLEANUP_FINALIZER) {
                 continue;
             }
             release(local, &found, now).await
         } else {
-            found.report(&local.context.writer, &[binding::waiting(name, false)], None, now).await
+            found.report(&local.context.writer, &[found.waiting(false)], None, now).await
         });
     }
     outcome

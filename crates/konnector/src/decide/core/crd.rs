@@ -95,6 +95,13 @@ pub fn taken(name: &str, by: &Claimant) -> CrdPlan {
     CrdPlan::refused(API_MANAGED_BY_OTHER, message)
 }
 
+/// The write by which a CRD that was installed for another Connection is this one's. The objects and what it says stay as they are.
+pub fn handed_over(there: &Value, connection: &str) -> CrdWrite {
+    let mut new = there.clone();
+    new["metadata"]["annotations"][CONNECTION_ANNOTATION] = json!(connection);
+    CrdWrite::Replace(new)
+}
+
 /// Whether nothing on a CRD says for whom it was installed.
 pub fn is_nobodys(there: &Value) -> bool {
     schema::owner(there) == CrdOwner::Other
@@ -229,6 +236,13 @@ mod tests {
         assert_eq!(draining(&contract, Some(&offered()), "west"), None);
         let held = [&ours, &theirs, &offered(), &contract].map(|there| may_hold(there, "west"));
         assert_eq!(held, [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_crd_changes_hands_and_nothing_else_of_it_changes() {
+        let theirs = pulled(&offered(), "east");
+        let CrdWrite::Replace(new) = handed_over(&theirs, "west") else { panic!() };
+        assert_eq!(new, pulled(&offered(), "west"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::related::{config_maps, entry, is_copied, object, secret};
 use super::world::{TEAM, World, cluster_bindings, connections, has, widgets};
-use crate::clusters::{BINDER, KONNECTOR, crd_kind, secrets};
+use crate::clusters::{BINDER, Cluster, KONNECTOR, crd_kind, secrets};
 
 /// How long no write means that there is none to come.
 const CALM: Duration = Duration::from_secs(2);
@@ -18,11 +18,13 @@ const CALM: Duration = Duration::from_secs(2);
 const NAMESPACES: usize = 3;
 
 /// Lets one konnector after the other make one write, whose answer it does not get, until one has nothing to write. Returns what was written.
-async fn killed(world: &mut World, namespaces: &Arc<AtomicUsize>) -> Vec<String> {
+pub async fn killed(world: &mut World, namespaces: &Arc<AtomicUsize>, other: Option<&Cluster>) -> Vec<String> {
     let mut writes = Vec::new();
     loop {
         let recordings = world.record();
-        let rules = [(&world.consumer, KONNECTOR), (&world.provider, BINDER)].map(|(cluster, user)| {
+        let sides = [(&world.consumer, KONNECTOR), (&world.provider, BINDER)];
+        let sides = sides.into_iter().chain(other.map(|other| (other, BINDER)));
+        let rules = sides.map(|(cluster, user)| {
             let namespaces = Arc::clone(namespaces);
             let asked = Match::writes().filter(move |ask| {
                 let counts = match ask.resource.as_str() {
@@ -37,6 +39,7 @@ async fn killed(world: &mut World, namespaces: &Arc<AtomicUsize>) -> Vec<String>
             let rule = faults.add(Rule::new(asked, Effect::ApplyThenCut).on(Turn::Nth(1)));
             (faults, rule)
         });
+        let rules: Vec<_> = rules.collect();
         world.start_konnector();
         let hit = async {
             while rules.iter().all(|(faults, rule)| faults.hits(*rule) == 0) {
@@ -65,14 +68,14 @@ async fn a_konnector_that_is_killed_after_any_write_goes_on_where_it_was() {
     world.kill_konnector().await;
     world.store("west", BINDER).await;
     world.connect("west", json!({"autoBind": true})).await;
-    let bound = killed(&mut world, &namespaces).await;
+    let bound = killed(&mut world, &namespaces, None).await;
     assert!(has(&world.is_ready(&cluster_bindings(), "west").await, "Synced", "True", "AsExpected"));
     let entries = json!([entry("secrets", "FromProvider"), entry("configmaps", "FromConsumer")]);
     world.bind("west", "west", json!({ "relatedResources": entries })).await;
     world.provider.apply(&secrets(), &secret("default", "creds", "MQ==")).await;
     world.consumer.apply(&config_maps(), &object("ConfigMap", "shop", "settings", "1", "widget")).await;
     world.order_here("db", 1).await;
-    let placed = killed(&mut world, &namespaces).await;
+    let placed = killed(&mut world, &namespaces, None).await;
     world.copy_is("db", |copy| copy["spec"]["size"] == 1).await;
     is_copied(&world.consumer, &secrets(), ("default", "creds"), "MQ==").await;
     is_copied(&world.provider, &config_maps(), ("shop", "settings"), "1").await;
@@ -80,13 +83,13 @@ async fn a_konnector_that_is_killed_after_any_write_goes_on_where_it_was() {
     world.provider.client.merge_patch_status(&widgets(), Some(TEAM), "db", &phase).await.unwrap();
     world.consumer.client.merge_patch(&widgets(), Some(TEAM), "db", &json!({"spec": {"size": 2}})).await.unwrap();
     world.provider.apply(&secrets(), &secret("default", "creds", "Mg==")).await;
-    let followed = killed(&mut world, &namespaces).await;
+    let followed = killed(&mut world, &namespaces, None).await;
     world.copy_is("db", |copy| copy["spec"]["size"] == 2).await;
     world.source_is("db", |it| it["status"]["phase"] == "Up").await;
     is_copied(&world.consumer, &secrets(), ("default", "creds"), "Mg==").await;
     world.consumer.delete(&secrets(), Some("kbind"), "west").await;
     world.consumer.delete(&connections(), None, "west").await;
-    let ended = killed(&mut world, &namespaces).await;
+    let ended = killed(&mut world, &namespaces, None).await;
     world.consumer.until_gone(&connections(), None, "west").await;
     world.consumer.until_gone(&secrets(), Some("kbind"), "west").await;
     assert!(world.consumer.get(&cluster_bindings(), None, "west").await.is_none());

@@ -14,7 +14,7 @@ use super::super::unbind::{end, is_gone};
 use super::super::{At, V2Error, cluster_bindings, crds, is_ready, until};
 use super::facts::{Saved, Twin, binding, crds_of, kubeconfig, provider, twins};
 use super::marks::{FINALIZERS, UPGRADED_FROM_ANNOTATION, crd_to_binding, finalizer, given_back};
-use super::writes::{patch, recreate};
+use super::writes::{patch, patch_copy, recreate};
 use crate::{options, unbind};
 
 /// Everything that is needed.
@@ -63,7 +63,7 @@ pub(super) async fn run(client: &Client, request: &options::Upgrade) -> Result<S
         for twin in twins(client, &facts.provider, crd, false).await?.0 {
             let Some(copy) = twin.copy.as_ref().filter(|copy| is_of(copy, &twin)) else { continue };
             let contract = &facts.saved.contract;
-            patch(&facts.provider, &twin.kind, copy, |copy| given_back(copy, &twin.source, contract)).await?;
+            patch_copy(&facts.provider, &twin.kind, copy, |copy| given_back(copy, &twin.source, contract)).await?;
         }
     }
     let uid = recreate(client, &facts.saved).await?;

@@ -12,7 +12,7 @@ use super::super::known::Known;
 use super::super::{At, V2Error, cluster_bindings, crds, grant, is_ready, until};
 use super::facts::{Saved, Twin, binding, crd_reasons, crds_of, kubeconfig, provider, twins};
 use super::marks::{FINALIZERS, crd_to_connection, finalizer, taken_over, without_finalizer};
-use super::writes::{forget, patch};
+use super::writes::{forget, patch, patch_copy};
 use crate::{options, unbind};
 
 /// Everything that is needed.
@@ -185,7 +185,7 @@ async fn settle(client: &Client, facts: &Facts) -> Result<(), V2Error> {
     for crd in &facts.crds {
         for twin in twins(client, &facts.provider, crd, false).await?.0 {
             if let Some(copy) = twin.copy.as_ref().filter(|copy| is_of(copy, &twin, &facts.saved.contract)) {
-                patch(&facts.provider, &twin.kind, copy, |copy| taken_over(copy, twin.uid(), cluster_uid)).await?;
+                patch_copy(&facts.provider, &twin.kind, copy, |copy| taken_over(copy, twin.uid(), cluster_uid)).await?;
             }
             let [old, new] = FINALIZERS;
             patch(client, &twin.kind, &twin.source, |source| finalizer(source, new, Some(old))).await?;

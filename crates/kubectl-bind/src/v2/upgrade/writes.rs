@@ -39,6 +39,21 @@ pub(super) async fn patch(
     Ok(())
 }
 
+/// Patches a copy in the same way. It is read first, because lists do not say who manages its fields.
+pub(super) async fn patch_copy(
+    client: &Client,
+    kind: &Resource,
+    copy: &Value,
+    decide: impl Fn(&Value) -> Option<Value>,
+) -> Result<(), V2Error> {
+    let (namespace, name) = place(copy);
+    let found = At { kind, namespace, name }.get(client).await?;
+    match found.filter(|found| found["metadata"]["uid"] == copy["metadata"]["uid"]) {
+        Some(found) => patch(client, kind, &found, decide).await,
+        None => Ok(()),
+    }
+}
+
 /// Removes an APIServiceBinding without unbinding: its finalizer goes first, and the binding in just that version. A konnector that begins to unbind
 /// would delete the CRDs if it has not noticed yet that they belong to somebody else.
 pub(super) async fn forget(client: &Client, binding: &ApiServiceBinding, longest: Duration) -> Result<(), V2Error> {

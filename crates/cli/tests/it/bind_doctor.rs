@@ -1,5 +1,7 @@
 //! `carrick bind doctor`, run as a user would: one thing after the other is broken, and exactly that line says so.
 
+mod rights;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

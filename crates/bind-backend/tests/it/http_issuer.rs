@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::issuer::{CLIENT, Mock, new_key};
 use crate::model::{Model, Running, Setup, body, location, text, value};
+use carrick_bind_api::install::HostAliases;
 use carrick_bind_backend::http::{Allowed, Front, GivenKeys, HttpConfig, LoginMethod, TlsFiles};
 use carrick_client::WebTrust;
 use http::StatusCode;
@@ -69,6 +70,7 @@ fn config(login: LoginMethod, tls: Option<TlsFiles>) -> HttpConfig {
         keys: GivenKeys::default(),
         allowed: Allowed::default(),
         consumer_networks: Vec::new(),
+        konnector_aliases: HostAliases::default(),
     }
 }
 

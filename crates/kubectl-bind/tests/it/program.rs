@@ -115,6 +115,34 @@ async fn deploy_writes_what_a_dry_run_shows_and_nothing_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn flags_of_kube_binds_own_program_are_taken_with_effect_or_with_a_line_that_says_why_not() {
+    let world = World::start("habits").await;
+    let alias = "--konnector-host-alias=10.0.0.7:api.example.io,bind.example.io";
+    let deploy = ["deploy", "-f", "-", alias, "--no-banner", "--v=2", "--downgrade-konnector", "--dry-run=false"];
+    let done = world.run(&deploy, &answer("token: t")).await;
+    assert_eq!(done.status.code(), Some(0), "{}", words(&done.stderr));
+    assert!(words(&done.stderr).contains("note: --downgrade-konnector is not used"), "{}", words(&done.stderr));
+    let aliases = json!([{"ip": "10.0.0.7", "hostnames": ["api.example.io", "bind.example.io"]}]);
+    assert_eq!(world.deployment().await.unwrap()["spec"]["template"]["spec"]["hostAliases"], aliases);
+    // Where no konnector is installed, a line says so.
+    let done = world.run(&["deploy", "-f", "-", "--konnector-host-alias=10.0.0.8:x"], &answer("token: t")).await;
+    assert!(words(&done.stdout).contains("it keeps its host aliases"), "{}", words(&done.stdout));
+    let done = world.run(&["deploy", "-f", "-", alias, "--skip-konnector"], &answer("token: t")).await;
+    assert!(words(&done.stdout).contains("--konnector-host-alias is not used"), "{}", words(&done.stdout));
+    assert_eq!(world.deployment().await.unwrap()["spec"]["template"]["spec"]["hostAliases"], aliases);
+    for (refused, way_out) in [
+        (&["deploy", "-f", "-", "--konnector-host-alias=nonsense"][..], "10.0.0.7:api.example.io"),
+        (&["deploy", "-f", "-", "--token=t"], "put it into a kubeconfig"),
+    ] {
+        let done = world.run(refused, "").await;
+        let said = words(&done.stderr);
+        assert!(done.status.code() == Some(2) && said.contains(way_out), "{refused:?}: {said}");
+    }
+    let done = Command::new(env!("CARGO_BIN_EXE_kubectl-bind")).args(["dev", "create"]).output().unwrap();
+    assert!(done.status.code() == Some(2) && words(&done.stderr).contains("carrick bind demo"), "{done:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_deployed_ends_with_one_and_writes_nothing() {
     let world = World::start("refused").await;
     let recording = world.plane.faults().record();

@@ -1,9 +1,13 @@
 //! A konnector that lacks rights on its own cluster.
 
-use carrick_bind_api::install;
+use carrick_bind_api::install::{self, HostAliases};
 use carrick_konnector::agent::roles;
 
-use super::*;
+use carrick_bind_api::kinds;
+use carrick_client::{DeleteOptions, Resource};
+use serde_json::json;
+
+use super::{World, of};
 
 const CHECK: &str = "Rights of the konnector";
 
@@ -30,7 +34,7 @@ async fn rights_that_the_konnector_lacks_here_are_named_with_the_line_that_grant
     world.is_well().await;
     // Somebody installs a konnector without its roles.
     let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
-    let deployment = install::konnector("example.io/konnector:v1").pop().unwrap();
+    let deployment = install::konnector("example.io/konnector:v1", &HostAliases::default()).pop().unwrap();
     world.consumer.create(&deployments, Some("kube-bind"), &deployment).await.unwrap();
     let file = world.folder.join("consumer");
     let file = file.display();

@@ -1,6 +1,7 @@
 //! Deploy: the kubeconfig of a provider, and a konnector that uses it.
 
 pub mod answer;
+mod bound;
 mod error;
 
 use std::fmt::Write as _;
@@ -27,6 +28,12 @@ pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployErro
     let aliases = HostAliases::all(&request.konnector_host_alias);
     let planned = plan(client, &provider, secret, request.skip_konnector, image, &aliases).await?;
     let Plan { objects, secret, left } = planned;
+    let (roles, warnings) =
+        if objects.iter().any(is_konnector) { bound::roles(client).await? } else { (Vec::new(), Vec::new()) };
+    let objects = [objects, roles].concat();
+    for warning in warnings {
+        eprintln!("note: {}", carrick_process::printable::one_line(&warning));
+    }
     let is_stored = objects.iter().all(|object| object["kind"] != "Secret");
     let mut said = left.map_or_else(String::new, |why| format!("konnector left as it is: {why}\n"));
     if request.dry_run {
@@ -43,6 +50,11 @@ pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployErro
         let _ = writeln!(said, "secret/{secret} has this kubeconfig already");
     }
     Ok(said)
+}
+
+/// Whether an object is what runs as the konnector.
+fn is_konnector(object: &Value) -> bool {
+    object["kind"] == "Deployment"
 }
 
 /// Objects as YAML documents.

@@ -44,6 +44,7 @@ const FLAGS: &[(&str, bool, Fate)] = &[
     ("--as", true, Fate::Refused("put it into a kubeconfig")),
     ("--as-group", true, Fate::Refused("put it into a kubeconfig")),
     ("--as-uid", true, Fate::Refused("put it into a kubeconfig")),
+    ("--as-user-extra", true, Fate::Refused("put it into a kubeconfig")),
     ("--client-certificate", true, Fate::Refused("put it into a kubeconfig")),
     ("--client-key", true, Fate::Refused("put it into a kubeconfig")),
     ("--tls-server-name", true, Fate::Refused("put it into a kubeconfig")),

@@ -9,7 +9,9 @@ use carrick_json::go;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use crate::v1alpha2::{PermissionClaim, Selector};
+use crate::kinds::API_SERVICE_BINDING_BUNDLE;
+use crate::names::ACCEPTED_CLAIMS_ANNOTATION;
+use crate::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, PermissionClaim, Selector};
 
 /// The claims that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,19 @@ impl Accepted {
         let words =
             values.into_iter().flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty());
         Self::Words(words.map(str::to_owned).collect())
+    }
+
+    /// The accepted claims of a binding. Whoever has created it by hand has accepted all, unless the annotation says which ones; what a bundle has made
+    /// accepts nothing by itself, because its provider alone has chosen it.
+    pub fn of_binding(binding: &ApiServiceBinding, bundles: &[ApiServiceBindingBundle]) -> Self {
+        let own = binding.metadata.annotation(ACCEPTED_CLAIMS_ANNOTATION);
+        let mut owners = binding.metadata.owner_references.iter();
+        let Some(owner) = owners.find(|owner| owner.controller && owner.kind == API_SERVICE_BINDING_BUNDLE.kind) else {
+            return own.map_or(Self::All, |words| Self::of_words([words]));
+        };
+        let bundle = bundles.iter().find(|bundle| bundle.metadata.uid == owner.uid);
+        let bundled = bundle.and_then(|bundle| bundle.metadata.annotation(ACCEPTED_CLAIMS_ANNOTATION));
+        Self::of_words(own.into_iter().chain(bundled))
     }
 
     /// Whether a claim is accepted.
@@ -85,6 +100,7 @@ pub fn described(claim: &PermissionClaim) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carrick_kcp::meta::OwnerReference;
     use serde_json::{Value, json};
 
     fn claim(selector: &Value) -> PermissionClaim {
@@ -109,5 +125,28 @@ mod tests {
         let words = "secrets (with labels {\"matchLabels\":{\"app\":\"x\"}}, or named a in any namespace, or that things.g.io refer to)";
         assert_eq!(described(&some), words);
         assert_eq!(described(&claim(&json!({}))), "secrets (none)");
+    }
+
+    #[test]
+    fn a_bundle_accepts_nothing_unless_somebody_says_so() {
+        let claim = PermissionClaim::new("", "secrets", Selector::default());
+        let mut binding = ApiServiceBinding::new("b");
+        assert!(Accepted::of_binding(&binding, &[]).accepts(&claim), "somebody has created it");
+        binding.metadata.annotate(ACCEPTED_CLAIMS_ANNOTATION, "configmaps");
+        assert!(!Accepted::of_binding(&binding, &[]).accepts(&claim), "and has said which claims are meant");
+        let mut bundle = ApiServiceBindingBundle::new("all");
+        "u".clone_into(&mut bundle.metadata.uid);
+        let mut binding = ApiServiceBinding::new("b");
+        let mut owner = OwnerReference::to(&bundle);
+        owner.controller = true;
+        binding.metadata.owner_references.push(owner);
+        for bundles in [vec![], vec![bundle.clone()]] {
+            assert!(!Accepted::of_binding(&binding, &bundles).accepts(&claim));
+        }
+        bundle.metadata.annotate(ACCEPTED_CLAIMS_ANNOTATION, "secrets");
+        assert!(Accepted::of_binding(&binding, &[bundle.clone()]).accepts(&claim));
+        assert!(!Accepted::of_binding(&binding, &[]).accepts(&claim), "a bundle that is not known says nothing");
+        binding.metadata.annotate(ACCEPTED_CLAIMS_ANNOTATION, "secrets");
+        assert!(Accepted::of_binding(&binding, &[]).accepts(&claim));
     }
 }

@@ -143,6 +143,54 @@ async fn flags_of_kube_binds_own_program_are_taken_with_effect_or_with_a_line_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_konnector_that_takes_the_place_of_kube_binds_gets_the_rights_for_what_is_bound() {
+    let world = World::start("switch").await;
+    // What kube-bind leaves: a konnector that may do everything, and a binding.
+    let crds =
+        Resource::cluster_wide("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
+    for crd in carrick_bind_api::crds::consumer() {
+        world.client.create(&crds, None, &crd).await.unwrap();
+    }
+    let rbac = |kind, plural| Resource::cluster_wide("rbac.authorization.k8s.io", "v1", kind, plural);
+    let roles = rbac("ClusterRole", "clusterroles");
+    let everything = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "kube-bind-konnector"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    world.client.create(&roles, None, &everything).await.unwrap();
+    let mut theirs = carrick_bind_api::install::konnector("ghcr.io/kube-bind/konnector:v0.8.1", &Default::default());
+    let namespace = carrick_bind_api::install::namespace();
+    world.client.create(&Resource::cluster_wide("", "v1", "Namespace", "namespaces"), None, &namespace).await.unwrap();
+    let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
+    world.client.create(&deployments, Some("kube-bind"), &theirs.pop().unwrap()).await.unwrap();
+    let bindings = Resource::cluster_wide("kube-bind.io", "v1alpha2", "APIServiceBinding", "apiservicebindings");
+    let binding = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": "APIServiceBinding", "metadata": {"name": "law"},
+        "spec": {"kubeconfigSecretRef": {"namespace": "kube-bind", "name": "s", "key": "kubeconfig"}}});
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while let Err(error) = world.client.create(&bindings, None, &binding).await {
+        assert!(tokio::time::Instant::now() < deadline, "{error}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let status = json!({"status": {"boundSchemas": [{"group": "wild.io", "resource": "sheriffs"}],
+        "permissionClaims": [{"group": "", "resource": "secrets", "selector": {"labelSelector": {}}}]}});
+    world.client.merge_patch_status(&bindings, None, "law", &status).await.unwrap();
+    let of_binding = async || world.client.get(&roles, None, "kube-bind-konnector-law").await.unwrap();
+    let left = world.run(&["deploy", "-f", "-"], &answer("token: t")).await;
+    assert!(
+        words(&left.stdout).contains("works as well; replace it with --konnector-image"),
+        "{}",
+        words(&left.stdout)
+    );
+    assert!(of_binding().await.is_none());
+
+    let done = world.run(&["deploy", "-f", "-", "--konnector-image=example.io/ours:v1"], &answer("token: t")).await;
+    assert_eq!(done.status.code(), Some(0), "{}", words(&done.stderr));
+    let granted = of_binding().await.unwrap()["rules"].to_string();
+    assert!(granted.contains("sheriffs") && granted.contains("secrets"), "{granted}");
+    assert!(words(&done.stderr).contains("can read and write all secrets"), "said before: {}", words(&done.stderr));
+    let base = world.client.get(&roles, None, "kube-bind-konnector").await.unwrap().unwrap();
+    assert!(!base["rules"].to_string().contains('*'), "{base}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_deployed_ends_with_one_and_writes_nothing() {
     let world = World::start("refused").await;
     let recording = world.plane.faults().record();

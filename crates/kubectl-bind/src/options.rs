@@ -308,7 +308,7 @@ pub struct Deploy {
     /// File with the answer of the backend; - is standard input
     #[arg(short, long, value_name = "FILE", conflicts_with = "secret", required_unless_present = "secret")]
     pub file: Option<PathBuf>,
-    /// Secret of this cluster with the answer, as NAMESPACE/NAME
+    /// Secret of this cluster with the answer, or with the kubeconfig that was in it, as NAMESPACE/NAME
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub secret: Option<String>,
     /// Key of that Secret [default: binding-response, or else kubeconfig]

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use carrick_bind_api::install::HostAliases;
 use carrick_client::{Client, ListOptions, Resource, Server};
 use carrick_plane::{Config, Mode, Plane};
 use data_encoding::BASE64;
@@ -156,7 +157,8 @@ async fn a_konnector_that_takes_the_place_of_kube_binds_gets_the_rights_for_what
     let everything = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "kube-bind-konnector"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
     world.client.create(&roles, None, &everything).await.unwrap();
-    let mut theirs = carrick_bind_api::install::konnector("ghcr.io/kube-bind/konnector:v0.8.1", &Default::default());
+    let mut theirs =
+        carrick_bind_api::install::konnector("ghcr.io/kube-bind/konnector:v0.8.1", &HostAliases::default());
     let namespace = carrick_bind_api::install::namespace();
     world.client.create(&Resource::cluster_wide("", "v1", "Namespace", "namespaces"), None, &namespace).await.unwrap();
     let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
@@ -181,7 +183,11 @@ async fn a_konnector_that_takes_the_place_of_kube_binds_gets_the_rights_for_what
     );
     assert!(of_binding().await.is_none());
 
-    let done = world.run(&["deploy", "-f", "-", "--konnector-image=example.io/ours:v1"], &answer("token: t")).await;
+    // The kubeconfig that is here already will do.
+    let name = world.secrets().await[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let secret = format!("kube-bind/{name}");
+    let done = world.run(&["deploy", "--secret", &secret, "--konnector-image=example.io/ours:v1"], "").await;
+    assert_eq!(world.secrets().await.len(), 1);
     assert_eq!(done.status.code(), Some(0), "{}", words(&done.stderr));
     let granted = of_binding().await.unwrap()["rules"].to_string();
     assert!(granted.contains("sheriffs") && granted.contains("secrets"), "{granted}");

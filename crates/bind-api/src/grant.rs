@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::install;
-use crate::names::KONNECTOR_NAMESPACE;
+use crate::names::{KONNECTOR_NAMESPACE, is_name};
 use crate::roles::Subject;
 
 /// What follows the flags.
@@ -78,12 +78,6 @@ impl std::fmt::Display for RolesLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{ROLES}{}{APPLY}", self.shown())
     }
-}
-
-/// Whether a text is a name of Kubernetes, which no shell reads as anything else.
-pub fn is_name(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.bytes().next().is_some_and(is_plain) && text.bytes().all(|byte| is_plain(byte) || matches!(byte, b'-' | b'.'))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::grant::is_name;
+use crate::names::is_name;
 
 /// Names of one address.
 #[derive(Clone, Debug, PartialEq, Eq)]

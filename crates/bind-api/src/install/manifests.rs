@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::HostAliases;
+use super::host_alias::HostAliases;
 use crate::names::KONNECTOR_NAMESPACE;
 use crate::roles::{self, Subject};
 

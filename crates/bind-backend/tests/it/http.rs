@@ -339,7 +339,10 @@ async fn a_page_hands_its_answer_to_the_command_line_that_opened_it() {
     let form = format!("mark={mark}&template=widgets&name=a");
     let end = location(&front.post(&format!("/bind?{query}"), &with, form.clone()).await);
     assert!(end.starts_with("http://127.0.0.1:9/callback?") && value(&end, "session_id").unwrap() == "cli-1");
-    let answer = carrick_bind_api::response::decode(&value(&end, "binding_response").unwrap()).unwrap();
+    let answer = value(&end, "binding_response").unwrap();
+    // kube-bind's command line knows this alphabet only.
+    assert!(data_encoding::BASE64URL.decode(answer.as_bytes()).is_ok(), "{answer}");
+    let answer = carrick_bind_api::response::decode(&answer).unwrap();
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!((&answer["kind"], &answer["requests"][0]["metadata"]["name"]), (&json!("BindingResponse"), &json!("a")));
     assert_eq!(front.model.state.lock().orders[0].identity, "uid-7");

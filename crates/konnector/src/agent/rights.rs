@@ -1,7 +1,8 @@
 //! What helps against a right that is missing: every error of a client says it, and so do conditions and the log.
 
-use carrick_bind_api::grant::{RolesLine, is_name};
+use carrick_bind_api::grant::RolesLine;
 use carrick_bind_api::install;
+use carrick_bind_api::names::is_name;
 use carrick_bind_api::roles::Subject;
 use carrick_client::Client;
 
@@ -32,7 +33,7 @@ fn here(missing: &str, lease: Option<&LeaseConfig>, slice: Option<&str>) -> Stri
     let subject = Subject {
         account: account.to_owned(),
         namespace: namespace.to_owned(),
-        lease_namespace: lease.map_or(namespace, |lease| &lease.namespace).to_owned(),
+        lease_namespace: lease.map_or(namespace, |lease| lease.namespace.as_str()).to_owned(),
         lease_name: lease.map_or(usual.lease_name, |lease| lease.name.clone()),
     };
     format!("{GRANTED_WITH}{}", RolesLine::new(&subject, slice))

@@ -8,7 +8,7 @@ use carrick_client::{Client, ListOptions, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::DeployError;
+use super::error::DeployError;
 
 /// The roles for what is bound, and what whoever grants them should know before.
 pub(super) async fn roles(client: &Client) -> Result<(Vec<Value>, Vec<String>), DeployError> {

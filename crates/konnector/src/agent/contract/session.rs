@@ -20,8 +20,8 @@ use super::provider::Provider;
 use crate::agent::context::Context;
 use crate::agent::kubeconfig::{self, ProviderKubeconfig};
 use crate::agent::metrics::Metrics;
-use crate::agent::rights;
 use crate::agent::objects::{Consumers, ContractSync, SyncReport, Wanted, WantedBinding};
+use crate::agent::rights;
 use crate::agent::writer::Writer;
 use crate::decide::Seen;
 

@@ -10,11 +10,11 @@ use carrick_sync::Role;
 use carrick_sync::holders::has_finalizer;
 use tokio::sync::watch;
 
+use super::super::rights::GRANTED_WITH;
 use super::hub::Hub;
 use super::layout::{Api, ClaimedKind, Layout, WatchId, service_namespaces};
 use super::outcome::Problem;
 use super::store::key_of;
-use super::super::rights::GRANTED_WITH;
 use super::wanted::{BindingReport, SyncReport};
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{SyncMode, WORDS};

@@ -104,7 +104,7 @@ pub struct Consume {
     #[arg(long, value_name = "IMAGE", hide = true, conflicts_with = "skip_konnector")]
     pub konnector_image: Option<String>,
     /// Names that the konnector's pods get to know beside those of DNS. May be repeated
-    #[arg(long, value_name = "IP:HOST,…")]
+    #[arg(long, value_name = "IP:HOST,...")]
     pub konnector_host_alias: Vec<HostAliases>,
     /// Do not grant the konnector the rights that the binding needs; somebody else does
     #[arg(long)]
@@ -321,7 +321,7 @@ pub struct Deploy {
     #[arg(long, value_name = "IMAGE", conflicts_with = "skip_konnector")]
     pub konnector_image: Option<String>,
     /// Names that the konnector's pods get to know beside those of DNS. May be repeated
-    #[arg(long, value_name = "IP:HOST,…")]
+    #[arg(long, value_name = "IP:HOST,...")]
     pub konnector_host_alias: Vec<HostAliases>,
     /// Do not install a konnector
     #[arg(long)]

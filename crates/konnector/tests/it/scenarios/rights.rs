@@ -130,7 +130,7 @@ async fn a_konnector_without_any_right_logs_the_line_that_grants_all_it_needs() 
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // With the namespace of this very Lease, because roles are printed for that.
     let line = "konnector roles --lease-namespace elsewhere | kubectl apply -f -";
-    let says = |said: &String| said.contains("could not be installed") && said.contains(line);
+    let says = move |said: &String| said.contains("could not be installed") && said.contains(line);
     let found = tokio::task::spawn_blocking(move || lines.map_while(Result::ok).find(says));
     let found = tokio::time::timeout(std::time::Duration::from_secs(30), found).await;
     child.kill().unwrap();

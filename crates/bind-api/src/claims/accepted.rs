@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use carrick_json::go;
 use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::kinds::API_SERVICE_BINDING_BUNDLE;
@@ -70,10 +71,45 @@ pub(super) fn shown(group: &str, resource: &str) -> String {
 /// What stands for exactly this claim: its resource, and a hash of what it selects.
 pub fn mark(claim: &PermissionClaim) -> String {
     // By way of a value, whose keys are sorted: the order in which a server sends fields means nothing.
-    let value = serde_json::to_value(claim).unwrap_or_default();
+    let mut value = serde_json::to_value(claim).unwrap_or_default();
+    fill(&mut value);
     let hash = Sha256::digest(go::to_line(&value).unwrap_or_default().as_bytes());
     let hash: String = HEXLOWER.encode(&hash).chars().take(32).collect();
     format!("{}-{hash}", shown(&claim.group, &claim.resource))
+}
+
+/// Says what may be left out: Go's programs leave empty fields out, and servers add defaults. Labels stay as they are, because one with an empty
+/// value selects less than none.
+fn fill(claim: &mut Value) {
+    or_insert(claim, "group", &json!(""));
+    let Some(selector) = claim.get_mut("selector") else { return };
+    if let Some(fields) = selector.as_object_mut() {
+        fields.retain(|field, value| field != "labelSelector" || !value.is_null());
+    }
+    for field in ["namedResources", "references"] {
+        or_insert(selector, field, &json!([]));
+        for element in selector[field].as_array_mut().into_iter().flatten() {
+            if field == "namedResources" {
+                or_insert(element, "namespace", &json!(""));
+                continue;
+            }
+            or_insert(element, "group", &json!(""));
+            or_insert(element, "versions", &json!([]));
+            if let Some(path) = element.get_mut("jsonPath") {
+                or_insert(path, "name", &json!(""));
+                or_insert(path, "namespace", &json!(""));
+            }
+        }
+    }
+}
+
+fn or_insert(object: &mut Value, field: &str, value: &Value) {
+    if let Some(fields) = object.as_object_mut() {
+        let there = fields.entry(field).or_insert(Value::Null);
+        if there.is_null() {
+            there.clone_from(value);
+        }
+    }
 }
 
 /// A claim in words, for whoever has to accept it.
@@ -101,7 +137,6 @@ pub fn described(claim: &PermissionClaim) -> String {
 mod tests {
     use super::*;
     use carrick_kcp::meta::OwnerReference;
-    use serde_json::{Value, json};
 
     fn claim(selector: &Value) -> PermissionClaim {
         serde_json::from_value(json!({"group": "", "resource": "secrets", "selector": selector})).unwrap()
@@ -115,6 +150,28 @@ mod tests {
         let accepted = Accepted::of_words([mark(&narrow).as_str()]);
         assert!(accepted.accepts(&narrow) && !accepted.accepts(&wide));
         assert!(Accepted::All.accepts(&wide) && !Accepted::of_words([""]).accepts(&wide));
+    }
+
+    #[test]
+    fn a_mark_is_the_same_for_what_go_leaves_out_and_servers_add() {
+        let short = json!({"resource": "secrets", "selector": {"labelSelector": {"matchLabels": {"app": "x"}},
+            "namedResources": [{"name": "a"}],
+            "references": [{"resource": "things", "jsonPath": {"name": "spec.a"}}]}});
+        let long = json!({"group": "", "resource": "secrets", "selector": {"labelSelector": {"matchLabels": {"app": "x"}},
+            "namedResources": [{"name": "a", "namespace": ""}],
+            "references": [{"group": "", "resource": "things", "versions": [], "jsonPath": {"name": "spec.a", "namespace": ""}}]}});
+        let mark = |claim: &Value| mark(&serde_json::from_value(claim.clone()).unwrap());
+        assert_eq!(mark(&short), mark(&long));
+        let bare = json!({"resource": "secrets", "selector": {}});
+        let nulls = json!({"group": "", "resource": "secrets",
+            "selector": {"labelSelector": null, "namedResources": null, "references": []}});
+        assert_eq!(mark(&bare), mark(&nulls));
+        // What selects something else is another claim.
+        let labels =
+            |labels: Value| json!({"resource": "secrets", "selector": {"labelSelector": {"matchLabels": labels}}});
+        assert_ne!(mark(&labels(json!({"app": ""}))), mark(&labels(json!({}))));
+        assert_ne!(mark(&bare), mark(&json!({"resource": "secrets", "selector": {"labelSelector": {}}})));
+        assert_ne!(mark(&short), mark(&bare));
     }
 
     #[test]

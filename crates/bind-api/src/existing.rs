@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
+
 /// Annotation of an APIServiceBinding, or of the APIServiceBindingBundle that it belongs to (ours): `Show` or `Adopt`. Without it nothing that the
 /// provider has made itself is touched.
 pub const EXISTING_OBJECTS_ANNOTATION: &str = "kube-bind.io/existing-objects";
@@ -58,6 +60,15 @@ impl Existing {
         }
     }
 
+    /// What becomes of objects that the provider had before: the binding's own word counts, then that of the bundle which controls it.
+    pub fn of_binding(binding: &ApiServiceBinding, bundles: &[ApiServiceBindingBundle]) -> Result<Self, ExistingError> {
+        let own = binding.metadata.annotation(EXISTING_OBJECTS_ANNOTATION);
+        let controller = binding.metadata.owner_references.iter().find(|owner| owner.controller);
+        let bundle = controller.and_then(|owner| bundles.iter().find(|bundle| bundle.metadata.uid == owner.uid));
+        let bundled = bundle.and_then(|bundle| bundle.metadata.annotation(EXISTING_OBJECTS_ANNOTATION));
+        Self::of_annotation(own.or(bundled))
+    }
+
     /// Whether objects of the provider make objects of the consumer.
     pub fn makes_objects(self) -> bool {
         self != Self::Leave
@@ -71,5 +82,35 @@ impl fmt::Display for Existing {
             Self::Show => "Show",
             Self::Adopt => "Adopt",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrick_kcp::meta::OwnerReference;
+
+    #[test]
+    fn the_binding_has_the_first_word_and_its_bundle_the_second() {
+        let mut bundle = ApiServiceBindingBundle::new("all");
+        "u".clone_into(&mut bundle.metadata.uid);
+        let mut stranger = ApiServiceBindingBundle::new("stranger");
+        "s".clone_into(&mut stranger.metadata.uid);
+        stranger.metadata.annotate(EXISTING_OBJECTS_ANNOTATION, "Adopt");
+        let mut binding = ApiServiceBinding::new("b");
+        let mut owner = OwnerReference::to(&bundle);
+        owner.controller = true;
+        binding.metadata.owner_references.push(owner);
+        let of = |binding: &ApiServiceBinding, bundle: &ApiServiceBindingBundle| {
+            Existing::of_binding(binding, &[stranger.clone(), bundle.clone()])
+        };
+        assert_eq!(of(&binding, &bundle), Ok(Existing::Leave));
+        bundle.metadata.annotate(EXISTING_OBJECTS_ANNOTATION, "Show");
+        assert_eq!(of(&binding, &bundle), Ok(Existing::Show));
+        binding.metadata.annotate(EXISTING_OBJECTS_ANNOTATION, "Adopt");
+        assert_eq!(of(&binding, &bundle), Ok(Existing::Adopt));
+        binding.metadata.annotate(EXISTING_OBJECTS_ANNOTATION, "yes");
+        let problem = of(&binding, &bundle).unwrap_err().to_string();
+        assert!(problem.contains("\"yes\"") && problem.contains("Show or Adopt"), "{problem}");
     }
 }

@@ -3,9 +3,11 @@
 use carrick_go::semver::Version;
 use serde_json::Value;
 
+mod host_alias;
 mod manifests;
 mod secret;
 
+pub use host_alias::{HostAlias, HostAliasError, HostAliases};
 pub use manifests::{NAME, konnector, namespace, subject};
 pub use secret::{OtherProvider, ProviderAccess, StoredSecret, stored};
 

@@ -47,6 +47,7 @@ pub mod copies;
 pub mod core;
 pub mod crds;
 pub mod existing;
+pub mod grant;
 pub mod heartbeat;
 pub mod identity;
 pub mod install;

@@ -138,6 +138,12 @@ pub fn is_system_namespace(namespace: &str) -> bool {
     namespace.starts_with("kube-")
 }
 
+/// Whether a text is a name of Kubernetes, which no shell reads as anything else.
+pub fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.bytes().next().is_some_and(is_plain) && text.bytes().all(|byte| is_plain(byte) || matches!(byte, b'-' | b'.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

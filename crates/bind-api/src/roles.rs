@@ -9,7 +9,7 @@ use crate::claims::{Accepted, described, mark};
 use crate::existing::Existing;
 use crate::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE, GROUP};
 use crate::names::{ACCEPTED_CLAIMS_ANNOTATION, KONNECTOR_NAMESPACE, bound_schema_name};
-use crate::v1alpha2::{ApiServiceBinding, SecretKeyReference};
+use crate::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, SecretKeyReference};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const APIEXTENSIONS: &str = "apiextensions.k8s.io";
@@ -95,6 +95,29 @@ pub fn of_binding(
     let mut roles = if rules.is_empty() { Vec::new() } else { cluster_role(&name, subject, &rules) };
     roles.extend(of_secret(&name, &binding.spec.kubeconfig_secret_ref, subject));
     roles
+}
+
+/// What the konnector needs for the bindings and bundles of a cluster.
+pub fn of_bindings(
+    bindings: &[ApiServiceBinding],
+    bundles: &[ApiServiceBindingBundle],
+    subject: &Subject,
+) -> Vec<Value> {
+    let own = bindings.iter().flat_map(|binding| {
+        // For a word that nobody knows, nothing is done.
+        let existing = Existing::of_binding(binding, bundles).unwrap_or_default();
+        of_binding(binding, existing, &Accepted::of_binding(binding, bundles), subject)
+    });
+    own.chain(of_bundles(bundles, subject)).collect()
+}
+
+/// What the konnector needs for the kubeconfigs of bundles.
+pub fn of_bundles(bundles: &[ApiServiceBindingBundle], subject: &Subject) -> Vec<Value> {
+    let of_bundle = |bundle: &ApiServiceBindingBundle| {
+        let name = format!("{BASE}-bundle-{}", bundle.metadata.name);
+        of_secret(&name, &bundle.spec.kubeconfig_secret_ref, subject)
+    };
+    bundles.iter().flat_map(of_bundle).collect()
 }
 
 /// What whoever grants the roles of a binding should know before.

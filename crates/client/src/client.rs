@@ -20,6 +20,7 @@ use crate::object::Object;
 use crate::payload::{Form, JSON, Payload};
 use crate::resource::push_query;
 use crate::transport::Host;
+use crate::wording;
 
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -29,6 +30,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Client {
     inner: Arc<Inner>,
 }
+
+/// Says what helps against a right that is missing, given the server's words about it.
+type Advice = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// An API group and its versions.
 #[cfg(feature = "kcp")]
@@ -41,6 +45,8 @@ struct Inner {
     form: Form,
     /// The field manager of writes.
     manager: Option<Arc<str>>,
+    /// What errors say about rights that are missing.
+    advice: Option<Advice>,
     kube: Mutex<Option<Kept>>,
     /// Versions of the API group that was asked for.
     #[cfg(feature = "kcp")]
@@ -54,6 +60,7 @@ impl Inner {
         default_namespace: Arc<str>,
         form: Form,
         manager: Option<Arc<str>>,
+        advice: Option<Advice>,
     ) -> Self {
         Self {
             channel,
@@ -61,6 +68,7 @@ impl Inner {
             default_namespace,
             form,
             manager,
+            advice,
             kube: Mutex::default(),
             #[cfg(feature = "kcp")]
             versions: Mutex::default(),
@@ -77,25 +85,35 @@ struct Kept {
 impl Client {
     pub(crate) fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
         let (form, manager) = (Form::Whole, None);
-        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager)) }
+        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager, None)) }
     }
 
     /// The same client, which gets only the metadata of objects. Servers that cannot leave out the rest send everything.
     #[must_use]
     pub fn metadata_only(&self) -> Self {
-        let Inner { channel, url, default_namespace, .. } = &*self.inner;
+        let Inner { channel, url, default_namespace, advice, .. } = &*self.inner;
         let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
         let (form, manager) = (Form::Metadata, None);
-        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager)) }
+        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager, advice.clone())) }
     }
 
     /// The same client with this field manager, under which servers record its writes. The default is the name of the program, as with other clients.
     #[must_use]
     pub fn writing_as(&self, manager: &str) -> Self {
-        let Inner { channel, url, default_namespace, form, .. } = &*self.inner;
+        let Inner { channel, url, default_namespace, form, advice, .. } = &*self.inner;
         let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
         let (form, manager) = (*form, Some(manager.into()));
-        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager)) }
+        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, form, manager, advice.clone())) }
+    }
+
+    /// The same client, whose errors say what helps against a right that is missing: `advice` gets the server's words about it, such as
+    /// `"u" cannot list resource "widgets" in API group "example.io"`. See [`Status::cure`].
+    #[must_use]
+    pub fn advising(&self, advice: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        let Inner { channel, url, default_namespace, form, manager, .. } = &*self.inner;
+        let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
+        let advice: Option<Advice> = Some(Arc::new(advice));
+        Self { inner: Arc::new(Inner::new(channel, url, default_namespace, *form, manager.clone(), advice)) }
     }
 
     /// The versions of an API group, if they were asked for before.
@@ -148,7 +166,7 @@ impl Client {
     /// The same client with another default namespace.
     #[must_use]
     pub fn with_default_namespace(&self, namespace: &str) -> Self {
-        Self::on(self.inner.channel.clone(), self.inner.url.clone(), namespace.into())
+        self.moved(self.inner.url.clone(), namespace.into())
     }
 
     /// The namespace of typed requests that name none.
@@ -157,7 +175,12 @@ impl Client {
     }
 
     fn at(&self, url: &str) -> Self {
-        Self::on(self.inner.channel.clone(), url.into(), self.inner.default_namespace.clone())
+        self.moved(url.into(), self.inner.default_namespace.clone())
+    }
+
+    fn moved(&self, url: Arc<str>, namespace: Arc<str>) -> Self {
+        let (channel, advice) = (self.inner.channel.clone(), self.inner.advice.clone());
+        Self { inner: Arc::new(Inner::new(channel, url, namespace, Form::Whole, None, advice)) }
     }
 
     /// A kube client on the same URL and pool, for typed use. Must be called inside a tokio runtime.
@@ -303,7 +326,16 @@ impl Client {
         let code = answer.status().as_u16();
         let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let body = read(answer, &request, self.most()).await.unwrap_or_default();
-        Err(Status::parse(code, seconds.map(Duration::from_secs), &request, &body).into())
+        let status = Status::parse(code, seconds.map(Duration::from_secs), &request, &body);
+        Err(self.advised(status).into())
+    }
+
+    /// The same answer, with what helps if a right is missing.
+    fn advised(&self, mut status: Status) -> Status {
+        if let (403, Some(advice)) = (status.code, &self.inner.advice) {
+            status.cure = wording::missing_right(&status.message).and_then(|missing| advice(missing));
+        }
+        status
     }
 
     /// How many bytes are taken from the server at a time.

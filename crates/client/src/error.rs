@@ -65,6 +65,8 @@ pub struct Status {
     pub retry_after: Option<Duration>,
     /// Method and URL of the request; empty if it is not known.
     pub request: String,
+    /// What helps against a right that is missing, if the client knows; see [`Client::advising`](crate::Client::advising).
+    pub cure: Option<String>,
 }
 
 /// Which object a [`Status`] is about, and why.
@@ -102,7 +104,8 @@ impl std::fmt::Display for Status {
             ("", reason) => write!(f, "the server answered {} ({reason})", self.code),
             (message, "") => write!(f, "{message} ({})", self.code),
             (message, reason) => write!(f, "{message} ({} {reason})", self.code),
-        }
+        }?;
+        self.cure.as_ref().map_or(Ok(()), |cure| write!(f, "; {cure}"))
     }
 }
 
@@ -170,6 +173,7 @@ impl Wire {
             details: self.details.map(|details| Box::new(details.rest)),
             retry_after: header.or((seconds > 0).then(|| Duration::from_secs(seconds))).map(bounded),
             request: String::new(),
+            cure: None,
         }
     }
 }
@@ -450,6 +454,15 @@ mod tests {
         assert!(rbac("one").is_some() && rbac("one") == rbac("two"));
         assert_eq!(at("POST https://a/t", 403, "pods \"p\" is forbidden: exceeded quota: q"), None);
         assert_eq!(at("POST https://a/t", 422, "invalid"), None);
+    }
+
+    #[test]
+    fn a_cure_stands_at_the_end_and_changes_nothing_else() {
+        let status = Status { code: 403, message: "User \"u\" cannot list x".to_owned(), ..Status::default() };
+        let bare = Error::from(status.clone());
+        let cured = Error::from(Status { cure: Some("ask for it".to_owned()), ..status });
+        assert_eq!(cured.to_string(), "User \"u\" cannot list x (403); ask for it");
+        assert_eq!((cured.missing_right(), cured.shared_cause()), (bare.missing_right(), bare.shared_cause()));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod config;
 pub mod health;
 pub mod metrics;
 pub mod objects;
+pub mod rights;
 pub mod roles;
 pub mod workspaces;
 pub mod writer;
@@ -75,7 +76,7 @@ pub async fn run(config: KonnectorConfig, stop: CancellationToken) -> Result<(),
         let answer = move |target: &str| http::answer(target, &health, &metrics);
         tokio::spawn(carrick_process::serve(listener, answer, end.clone()));
     }
-    let client = config.server.client();
+    let client = rights::of_consumer(&config);
     if !install::crds(&client, &metrics, &stop).await {
         return Ok(());
     }

@@ -1,12 +1,10 @@
 //! Decide: what was seen → what has to be written. No client, no clock, no randomness.
 
-pub mod accepted;
 pub mod binding;
 pub mod bundle;
 pub mod claims;
 pub mod contract;
 pub mod core;
-pub mod existing;
 pub mod export;
 #[cfg(test)]
 mod model;

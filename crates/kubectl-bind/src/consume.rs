@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use carrick_bind_api::install::ProviderAccess;
+use carrick_bind_api::install::{HostAliases, ProviderAccess};
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_EXPORT_REQUEST, GROUP, Kind, VERSION};
 use carrick_bind_api::names::{ACCEPTED_CLAIMS_ANNOTATION, KONNECTOR_NAMESPACE, KUBECONFIG_KEY};
 use carrick_bind_api::response::{BindingResponse, decode};
@@ -132,7 +132,8 @@ async fn bind(
     consume: &Consume,
 ) -> Result<String, ConsumeError> {
     let image = consume.konnector_image.as_deref();
-    let plan = deploy::plan(client, provider, None, consume.skip_konnector, image).await?;
+    let aliases = HostAliases::all(&consume.konnector_host_alias);
+    let plan = deploy::plan(client, provider, None, consume.skip_konnector, image, &aliases).await?;
     if consume.dry_run || consume.output.is_some() {
         let (grants, output) = (!consume.skip_konnector && !consume.skip_roles, consume.output.unwrap_or(Output::Yaml));
         return preview(provider, plan, requests, already.as_deref(), grants, output);

@@ -1,11 +1,12 @@
 //! Deploy: the kubeconfig of a provider, and a konnector that uses it.
 
 pub mod answer;
+mod bound;
 mod error;
 
 use std::fmt::Write as _;
 
-use carrick_bind_api::install::{self, Install, MANAGER, ProviderAccess};
+use carrick_bind_api::install::{self, HostAliases, Install, MANAGER, ProviderAccess};
 use carrick_bind_api::names::{BINDING_RESPONSE_KEY, KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
 use carrick_client::{Client, ListOptions, Resource};
 use serde_json::Value;
@@ -24,7 +25,15 @@ pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployErro
     let provider = answer::read(&text)?;
     let image = request.konnector_image.as_deref();
     let secret = request.provider_kubeconfig_secret_name.as_deref();
-    let Plan { objects, secret, left } = plan(client, &provider, secret, request.skip_konnector, image).await?;
+    let aliases = HostAliases::all(&request.konnector_host_alias);
+    let planned = plan(client, &provider, secret, request.skip_konnector, image, &aliases).await?;
+    let Plan { objects, secret, left } = planned;
+    let (roles, warnings) =
+        if objects.iter().any(is_konnector) { bound::roles(client).await? } else { (Vec::new(), Vec::new()) };
+    let objects = [objects, roles].concat();
+    for warning in warnings {
+        eprintln!("note: {}", carrick_process::printable::one_line(&warning));
+    }
     let is_stored = objects.iter().all(|object| object["kind"] != "Secret");
     let mut said = left.map_or_else(String::new, |why| format!("konnector left as it is: {why}\n"));
     if request.dry_run {
@@ -41,6 +50,11 @@ pub async fn run(client: &Client, request: &Deploy) -> Result<String, DeployErro
         let _ = writeln!(said, "secret/{secret} has this kubeconfig already");
     }
     Ok(said)
+}
+
+/// Whether an object is what runs as the konnector.
+fn is_konnector(object: &Value) -> bool {
+    object["kind"] == "Deployment"
 }
 
 /// Objects as YAML documents.
@@ -72,12 +86,18 @@ pub(crate) async fn plan(
     name: Option<&str>,
     skip_konnector: bool,
     image: Option<&str>,
+    aliases: &HostAliases,
 ) -> Result<Plan, DeployError> {
     let known = list(client, &secrets(), KONNECTOR_NAMESPACE).await?;
     let stored = install::stored(provider, &known, name, |text| answer::of_kubeconfig(text).ok())?;
     let mut objects = vec![install::namespace()];
     objects.extend(stored.object);
-    let (konnector, left) = if skip_konnector { (Vec::new(), None) } else { konnector(client, image).await? };
+    let (konnector, left) = if skip_konnector {
+        let why = "none is installed, so --konnector-host-alias is not used";
+        (Vec::new(), (!aliases.is_empty()).then(|| why.to_owned()))
+    } else {
+        konnector(client, image, aliases).await?
+    };
     objects.extend(konnector);
     Ok(Plan { objects, secret: stored.name, left })
 }
@@ -86,12 +106,16 @@ pub(crate) async fn plan(
 pub(crate) async fn konnector(
     client: &Client,
     image: Option<&str>,
+    aliases: &HostAliases,
 ) -> Result<(Vec<Value>, Option<String>), DeployError> {
     let deployment = client.get(&deployments(), Some(KONNECTOR_NAMESPACE), install::NAME).await;
     let deployment = deployment.map_err(|source| DeployError::Server { what: "the konnector".to_owned(), source })?;
     Ok(match install::decide(deployment.as_ref(), image) {
-        Install::Apply(image) => (install::konnector(&image), None),
-        Install::Leave(why) => (Vec::new(), Some(why)),
+        Install::Apply(image) => (install::konnector(&image, aliases), None),
+        Install::Leave(why) if aliases.is_empty() => (Vec::new(), Some(why)),
+        Install::Leave(why) => {
+            (Vec::new(), Some(format!("{why}; it keeps its host aliases, unless you pass --konnector-image as well")))
+        }
     })
 }
 

@@ -17,13 +17,6 @@ const FLAGS: &[(&str, bool, Fate)] = &[
     ("--no-banner", false, Fate::Quiet),
     ("--downgrade-konnector", false, Fate::Said("a konnector is replaced with --konnector-image only")),
     ("--remote-namespace", true, Fate::Said("the provider's kubeconfig names the namespace")),
-    (
-        "--konnector-host-alias",
-        true,
-        Fate::Refused(
-            "the konnector's pods get no host aliases; add them to its Deployment, and pass --skip-konnector",
-        ),
-    ),
     ("--disable-compression", false, Fate::Quiet),
     (
         "--request-timeout",
@@ -51,11 +44,16 @@ const FLAGS: &[(&str, bool, Fate)] = &[
     ("--as", true, Fate::Refused("put it into a kubeconfig")),
     ("--as-group", true, Fate::Refused("put it into a kubeconfig")),
     ("--as-uid", true, Fate::Refused("put it into a kubeconfig")),
+    ("--as-user-extra", true, Fate::Refused("put it into a kubeconfig")),
     ("--client-certificate", true, Fate::Refused("put it into a kubeconfig")),
     ("--client-key", true, Fate::Refused("put it into a kubeconfig")),
     ("--tls-server-name", true, Fate::Refused("put it into a kubeconfig")),
     ("--proxy-url", true, Fate::Refused("put it into a kubeconfig")),
 ];
+
+/// What is said of kube-bind's command that makes two clusters with kind.
+const DEV: &str = "there is no command dev, which makes clusters in Docker with kind: to see it work, carrick bind demo plays both stories in one process; \
+                   to try it by hand, carrick plane serves a provider and a consumer, as in the tutorials docs/kube-bind/provider.md and consumer.md";
 
 /// Arguments as our command line takes them, and what has to be said about those that were left out; or why nothing is done.
 ///
@@ -102,7 +100,7 @@ pub fn taken(args: impl IntoIterator<Item = String>) -> Result<(Vec<String>, Vec
         }
     }
     if kept.get(1).is_some_and(|command| command == "dev") {
-        return Err("there is no command dev, which makes clusters with kind; try carrick bind demo, or the tutorials of the documentation".to_owned());
+        return Err(DEV.to_owned());
     }
     Ok((kept, said))
 }
@@ -147,6 +145,7 @@ mod tests {
         assert_eq!(kept, "kubectl-bind bind west a.x --namespace=team -n b", "which says for whom");
         assert_eq!(ask(&["--dry-run=false", "--skip-konnector=true"]).unwrap().0, "kubectl-bind --skip-konnector");
         assert_eq!(ask(&["--dry-run=maybe"]).unwrap().0, "kubectl-bind --dry-run=maybe", "which is refused as before");
+        assert!(ask(&["dev", "create"]).unwrap_err().contains("carrick bind demo"));
         for refused in [&["--token", "t"][..], &["deploy", "--as=admin"], &["dev", "create"]] {
             assert!(ask(refused).is_err(), "{refused:?}");
         }

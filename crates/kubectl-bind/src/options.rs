@@ -6,6 +6,7 @@ mod v2;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use carrick_bind_api::install::HostAliases;
 use carrick_client::{ConnectError, Overrides, Server};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
@@ -37,6 +38,7 @@ impl Options {
             || *skip_browser
             || consume.skip_konnector
             || consume.konnector_image.is_some()
+            || !consume.konnector_host_alias.is_empty()
             || consume.skip_roles
             || consume.dry_run
             || consume.output.is_some()
@@ -101,6 +103,9 @@ pub struct Consume {
     /// Image of the konnector, installed whatever is there
     #[arg(long, value_name = "IMAGE", hide = true, conflicts_with = "skip_konnector")]
     pub konnector_image: Option<String>,
+    /// Names that the konnector's pods get to know beside those of DNS. May be repeated
+    #[arg(long, value_name = "IP:HOST,...")]
+    pub konnector_host_alias: Vec<HostAliases>,
     /// Do not grant the konnector the rights that the binding needs; somebody else does
     #[arg(long)]
     pub skip_roles: bool,
@@ -303,7 +308,7 @@ pub struct Deploy {
     /// File with the answer of the backend; - is standard input
     #[arg(short, long, value_name = "FILE", conflicts_with = "secret", required_unless_present = "secret")]
     pub file: Option<PathBuf>,
-    /// Secret of this cluster with the answer, as NAMESPACE/NAME
+    /// Secret of this cluster with the answer, or with the kubeconfig that was in it, as NAMESPACE/NAME
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub secret: Option<String>,
     /// Key of that Secret [default: binding-response, or else kubeconfig]
@@ -315,6 +320,9 @@ pub struct Deploy {
     /// Image of the konnector, installed whatever is there
     #[arg(long, value_name = "IMAGE", conflicts_with = "skip_konnector")]
     pub konnector_image: Option<String>,
+    /// Names that the konnector's pods get to know beside those of DNS. May be repeated
+    #[arg(long, value_name = "IP:HOST,...")]
+    pub konnector_host_alias: Vec<HostAliases>,
     /// Do not install a konnector
     #[arg(long)]
     pub skip_konnector: bool,
@@ -347,6 +355,7 @@ mod tests {
             &[],
             &["https://bind.example.io", "-o", "yaml"],
             &["apiservice", "a", "--template-name", "t"],
+            &["apiservice", "a", "--template-name", "t", "--konnector-host-alias", "10.0.0.7:a,b", "--skip-konnector"],
             &["apiservice", "-f", "-", "--remote-kubeconfig", "x"],
             &["apiservice", "-f", "-", "--remote-kubeconfig-name", "x", "--remote-kubeconfig-namespace", "y"],
         ] {
@@ -361,6 +370,8 @@ mod tests {
             &["apiservice", "-f", "x"],
             &["apiservice", "--template-name", "t", "--remote-kubeconfig", "x"],
             &["--skip-konnector", "deploy", "-f", "x"],
+            &["--konnector-host-alias=10.0.0.7:a", "deploy", "-f", "x"],
+            &["deploy", "-f", "x", "--konnector-host-alias=a"],
             &["login"],
             &["unbind"],
             &["unbind", "a", "--timeout", "0s"],

@@ -24,7 +24,7 @@ use super::door::{self, sum};
 use super::field::Servers;
 use super::page;
 use super::process::{Process, own_memory};
-use super::report::{self, CatchUp, Idle, Latency, Report, Requests, Restart, Rested};
+use super::report::{self, Burst, CatchUp, Idle, Latency, Report, Requests, Restart, Rested};
 use api::Api;
 use ground::Ground;
 use sight::Sight;
@@ -61,6 +61,9 @@ pub struct Args {
     /// For how many seconds latency is measured.
     #[arg(long = "for", value_name = "SECONDS", default_value_t = 30)]
     duration: u64,
+    /// How many objects are created at once.
+    #[arg(long, default_value_t = 50)]
+    burst: usize,
     /// For how many seconds an idle konnector is watched.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     idle: u64,
@@ -129,9 +132,10 @@ async fn measure(args: &Args, servers: Servers, name: &str, program: &Path) -> a
     super::say(name, &format!("restarted in {:.2} s, {} writes", restart.seconds, restart.writes));
     let rested = Some(trial.rested().await?);
     let idle = Some(trial.idle(&konnector).await?);
+    let burst = Some(trial.burst(&konnector).await?);
     konnector.stop().await?;
     let (name, restart) = (name.to_owned(), Some(restart));
-    Ok(Report { name, catch_up, restart, rested, crowded: None, idle, in_a_row: None })
+    Ok(Report { name, catch_up, restart, rested, crowded: None, burst, idle, in_a_row: None })
 }
 
 struct Trial<'a> {
@@ -221,6 +225,27 @@ impl Trial<'_> {
         Ok(Idle { seconds, requests, processor_ms: used.as_secs_f64() * 1e3, memory, peak })
     }
 
+    /// Many orders at once.
+    async fn burst(&self, konnector: &Process) -> anyhow::Result<Burst> {
+        self.rest().await?;
+        let before = konnector.processor_time()?;
+        let orders = stream::iter(0..self.args.burst).map(|number| async move {
+            let name = format!("burst-{number}");
+            self.contract.order(&name, "burst").await?;
+            anyhow::Ok((name, Instant::now()))
+        });
+        let sent: Vec<_> = orders.buffer_unordered(IN_FLIGHT).try_collect().await?;
+        let mut copies = Vec::new();
+        for (name, at) in sent {
+            let copied = self.sight.copied(&self.args.api.copy_name(&name), PATIENCE).await?;
+            copies.push(copied.saturating_duration_since(at));
+        }
+        self.rest().await?;
+        let used = konnector.processor_time()?.saturating_sub(before);
+        let (memory, _) = konnector.memory()?;
+        Ok(Burst { copy: Latency::of(&mut copies), processor_ms: used.as_secs_f64() * 1e3, memory })
+    }
+
     async fn rest(&self) -> anyhow::Result<Instant> {
         door::quiet(&self.ground.doors(), Duration::from_secs(self.args.quiet), PATIENCE).await
     }
@@ -273,5 +298,5 @@ async fn floor(args: &Args, servers: Servers) -> anyhow::Result<Report> {
     };
     super::say("floor", &format!("{:.1} objects/s", catch_up.rate()));
     let (name, in_a_row) = ("floor".to_owned(), Some(Latency::of(&mut times)));
-    Ok(Report { name, catch_up, restart: None, rested: None, crowded: None, idle: None, in_a_row })
+    Ok(Report { name, catch_up, restart: None, rested: None, crowded: None, burst: None, idle: None, in_a_row })
 }

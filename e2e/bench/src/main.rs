@@ -248,6 +248,7 @@ async fn compare(args: &Args, servers: Servers) -> anyhow::Result<Vec<Report>> {
             restart: None,
             rested: None,
             crowded: None,
+            burst: None,
             idle: None,
             in_a_row: Some(in_a_row),
         });
@@ -294,6 +295,7 @@ async fn all_phases(args: &Args, servers: Servers, name: &str, program: &Path) -
         restart: Some(restart),
         rested: Some(rested),
         crowded,
+        burst: None,
         idle,
         in_a_row: None,
     })
@@ -322,7 +324,16 @@ async fn grow(args: &Args, servers: Servers) -> anyhow::Result<Vec<Report>> {
             agent.stop().await?;
             let restart = Some(restart);
             let name = name.clone();
-            reports.push(Report { name, catch_up, restart, rested: None, crowded: None, idle: None, in_a_row: None });
+            reports.push(Report {
+                name,
+                catch_up,
+                restart,
+                rested: None,
+                crowded: None,
+                burst: None,
+                idle: None,
+                in_a_row: None,
+            });
         }
     }
     Ok(reports)

@@ -20,6 +20,8 @@ pub struct Report {
     pub rested: Option<Rested>,
     /// One consumer's orders while those of others wait.
     pub crowded: Option<Latency>,
+    /// Many orders at once.
+    pub burst: Option<Burst>,
     /// Nothing to do.
     pub idle: Option<Idle>,
     /// The floor only: the three writes of an object in a row.
@@ -93,6 +95,17 @@ pub struct Rested {
     pub status: Latency,
 }
 
+/// Many orders at once, for an agent that is at rest.
+#[derive(Debug, Serialize)]
+pub struct Burst {
+    /// From each acknowledged order until its copy is seen.
+    pub copy: Latency,
+    /// Processor time until the agent rests again.
+    pub processor_ms: f64,
+    /// Resident memory then, in bytes.
+    pub memory: u64,
+}
+
 /// An agent with nothing to do.
 #[derive(Debug, Serialize)]
 pub struct Idle {
@@ -153,7 +166,7 @@ fn by_name<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Er
 /// One line of the table: what, how exactly it is shown, and how to find it in a report.
 type Row = (&'static str, usize, fn(&Report) -> Option<f64>);
 
-const ROWS: [Row; 24] = [
+const ROWS: [Row; 29] = [
     ("catch-up, objects/s", 1, |r| Some(r.catch_up.rate())),
     ("first object placed, s after start", 2, |r| Some(r.catch_up.first_seconds)),
     ("processor time per object, ms", 2, |r| Some(r.catch_up.processor_ms? / count(r.catch_up.objects))),
@@ -177,11 +190,18 @@ const ROWS: [Row; 24] = [
     ("status → source, p99 ms", 1, |r| Some(r.rested.as_ref()?.status.p99)),
     ("source → copy behind others' backlog, p50 ms", 1, |r| Some(r.crowded.as_ref()?.p50)),
     ("source → copy behind others' backlog, p99 ms", 1, |r| Some(r.crowded.as_ref()?.p99)),
+    ("burst: source → copy, p50 ms", 1, |r| Some(r.burst.as_ref()?.copy.p50)),
+    ("burst: source → copy, p99 ms", 1, |r| Some(r.burst.as_ref()?.copy.p99)),
+    ("burst: processor time per object, ms", 2, |r| {
+        r.burst.as_ref().map(|burst| burst.processor_ms / count(burst.copy.samples))
+    }),
+    ("burst: memory, MiB", 1, |r| Some(mib(r.burst.as_ref()?.memory))),
     ("three writes in a row, p50 ms", 1, |r| Some(r.in_a_row.as_ref()?.p50)),
     ("idle: requests per minute", 1, |r| r.idle.as_ref().map(|idle| per_minute(idle, idle.requests))),
     ("idle: processor time per minute, ms", 0, |r| {
         r.idle.as_ref().map(|idle| idle.processor_ms * 60.0 / Duration::from_secs(idle.seconds).as_secs_f64())
     }),
+    ("idle: memory, MiB", 1, |r| Some(mib(r.idle.as_ref()?.memory))),
 ];
 
 fn is_read(asked: &Asked) -> bool {

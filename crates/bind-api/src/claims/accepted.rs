@@ -7,9 +7,12 @@ use std::collections::BTreeSet;
 
 use carrick_json::go;
 use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::v1alpha2::{PermissionClaim, Selector};
+use crate::kinds::API_SERVICE_BINDING_BUNDLE;
+use crate::names::ACCEPTED_CLAIMS_ANNOTATION;
+use crate::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, PermissionClaim, Selector};
 
 /// The claims that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,19 @@ impl Accepted {
         Self::Words(words.map(str::to_owned).collect())
     }
 
+    /// The accepted claims of a binding. Whoever has created it by hand has accepted all, unless the annotation says which ones; what a bundle has made
+    /// accepts nothing by itself, because its provider alone has chosen it.
+    pub fn of_binding(binding: &ApiServiceBinding, bundles: &[ApiServiceBindingBundle]) -> Self {
+        let own = binding.metadata.annotation(ACCEPTED_CLAIMS_ANNOTATION);
+        let mut owners = binding.metadata.owner_references.iter();
+        let Some(owner) = owners.find(|owner| owner.controller && owner.kind == API_SERVICE_BINDING_BUNDLE.kind) else {
+            return own.map_or(Self::All, |words| Self::of_words([words]));
+        };
+        let bundle = bundles.iter().find(|bundle| bundle.metadata.uid == owner.uid);
+        let bundled = bundle.and_then(|bundle| bundle.metadata.annotation(ACCEPTED_CLAIMS_ANNOTATION));
+        Self::of_words(own.into_iter().chain(bundled))
+    }
+
     /// Whether a claim is accepted.
     pub fn accepts(&self, claim: &PermissionClaim) -> bool {
         match self {
@@ -55,10 +71,45 @@ pub(super) fn shown(group: &str, resource: &str) -> String {
 /// What stands for exactly this claim: its resource, and a hash of what it selects.
 pub fn mark(claim: &PermissionClaim) -> String {
     // By way of a value, whose keys are sorted: the order in which a server sends fields means nothing.
-    let value = serde_json::to_value(claim).unwrap_or_default();
+    let mut value = serde_json::to_value(claim).unwrap_or_default();
+    fill(&mut value);
     let hash = Sha256::digest(go::to_line(&value).unwrap_or_default().as_bytes());
     let hash: String = HEXLOWER.encode(&hash).chars().take(32).collect();
     format!("{}-{hash}", shown(&claim.group, &claim.resource))
+}
+
+/// Says what may be left out: Go's programs leave empty fields out, and servers add defaults. Labels stay as they are, because one with an empty
+/// value selects less than none.
+fn fill(claim: &mut Value) {
+    or_insert(claim, "group", &json!(""));
+    let Some(selector) = claim.get_mut("selector") else { return };
+    if let Some(fields) = selector.as_object_mut() {
+        fields.retain(|field, value| field != "labelSelector" || !value.is_null());
+    }
+    for field in ["namedResources", "references"] {
+        or_insert(selector, field, &json!([]));
+        for element in selector[field].as_array_mut().into_iter().flatten() {
+            if field == "namedResources" {
+                or_insert(element, "namespace", &json!(""));
+                continue;
+            }
+            or_insert(element, "group", &json!(""));
+            or_insert(element, "versions", &json!([]));
+            if let Some(path) = element.get_mut("jsonPath") {
+                or_insert(path, "name", &json!(""));
+                or_insert(path, "namespace", &json!(""));
+            }
+        }
+    }
+}
+
+fn or_insert(object: &mut Value, field: &str, value: &Value) {
+    if let Some(fields) = object.as_object_mut() {
+        let there = fields.entry(field).or_insert(Value::Null);
+        if there.is_null() {
+            there.clone_from(value);
+        }
+    }
 }
 
 /// A claim in words, for whoever has to accept it.
@@ -85,7 +136,7 @@ pub fn described(claim: &PermissionClaim) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use carrick_kcp::meta::OwnerReference;
 
     fn claim(selector: &Value) -> PermissionClaim {
         serde_json::from_value(json!({"group": "", "resource": "secrets", "selector": selector})).unwrap()
@@ -102,6 +153,28 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_is_the_same_for_what_go_leaves_out_and_servers_add() {
+        let short = json!({"resource": "secrets", "selector": {"labelSelector": {"matchLabels": {"app": "x"}},
+            "namedResources": [{"name": "a"}],
+            "references": [{"resource": "things", "jsonPath": {"name": "spec.a"}}]}});
+        let long = json!({"group": "", "resource": "secrets", "selector": {"labelSelector": {"matchLabels": {"app": "x"}},
+            "namedResources": [{"name": "a", "namespace": ""}],
+            "references": [{"group": "", "resource": "things", "versions": [], "jsonPath": {"name": "spec.a", "namespace": ""}}]}});
+        let mark = |claim: &Value| mark(&serde_json::from_value(claim.clone()).unwrap());
+        assert_eq!(mark(&short), mark(&long));
+        let bare = json!({"resource": "secrets", "selector": {}});
+        let nulls = json!({"group": "", "resource": "secrets",
+            "selector": {"labelSelector": null, "namedResources": null, "references": []}});
+        assert_eq!(mark(&bare), mark(&nulls));
+        // What selects something else is another claim.
+        let labels =
+            |labels: Value| json!({"resource": "secrets", "selector": {"labelSelector": {"matchLabels": labels}}});
+        assert_ne!(mark(&labels(json!({"app": ""}))), mark(&labels(json!({}))));
+        assert_ne!(mark(&bare), mark(&json!({"resource": "secrets", "selector": {"labelSelector": {}}})));
+        assert_ne!(mark(&short), mark(&bare));
+    }
+
+    #[test]
     fn people_are_told_what_is_claimed() {
         assert_eq!(described(&claim(&json!({"labelSelector": {}}))), "ALL secrets of this cluster");
         let some = claim(&json!({"labelSelector": {"matchLabels": {"app": "x"}}, "namedResources": [{"name": "a"}],
@@ -109,5 +182,28 @@ mod tests {
         let words = "secrets (with labels {\"matchLabels\":{\"app\":\"x\"}}, or named a in any namespace, or that things.g.io refer to)";
         assert_eq!(described(&some), words);
         assert_eq!(described(&claim(&json!({}))), "secrets (none)");
+    }
+
+    #[test]
+    fn a_bundle_accepts_nothing_unless_somebody_says_so() {
+        let claim = PermissionClaim::new("", "secrets", Selector::default());
+        let mut binding = ApiServiceBinding::new("b");
+        assert!(Accepted::of_binding(&binding, &[]).accepts(&claim), "somebody has created it");
+        binding.metadata.annotate(ACCEPTED_CLAIMS_ANNOTATION, "configmaps");
+        assert!(!Accepted::of_binding(&binding, &[]).accepts(&claim), "and has said which claims are meant");
+        let mut bundle = ApiServiceBindingBundle::new("all");
+        "u".clone_into(&mut bundle.metadata.uid);
+        let mut binding = ApiServiceBinding::new("b");
+        let mut owner = OwnerReference::to(&bundle);
+        owner.controller = true;
+        binding.metadata.owner_references.push(owner);
+        for bundles in [vec![], vec![bundle.clone()]] {
+            assert!(!Accepted::of_binding(&binding, &bundles).accepts(&claim));
+        }
+        bundle.metadata.annotate(ACCEPTED_CLAIMS_ANNOTATION, "secrets");
+        assert!(Accepted::of_binding(&binding, &[bundle.clone()]).accepts(&claim));
+        assert!(!Accepted::of_binding(&binding, &[]).accepts(&claim), "a bundle that is not known says nothing");
+        binding.metadata.annotate(ACCEPTED_CLAIMS_ANNOTATION, "secrets");
+        assert!(Accepted::of_binding(&binding, &[]).accepts(&claim));
     }
 }

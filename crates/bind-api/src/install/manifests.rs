@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::host_alias::HostAliases;
 use crate::names::KONNECTOR_NAMESPACE;
 use crate::roles::{self, Subject};
 
@@ -23,8 +24,8 @@ pub fn subject() -> Subject {
     }
 }
 
-/// A konnector with this image: ServiceAccount, base roles, Deployment.
-pub fn konnector(image: &str) -> Vec<Value> {
+/// A konnector with this image, whose pods know these names: ServiceAccount, base roles, Deployment.
+pub fn konnector(image: &str, aliases: &HostAliases) -> Vec<Value> {
     let (namespace, subject) = (KONNECTOR_NAMESPACE, subject());
     let labels = json!({"app": NAME});
     let from = |field: &str| json!({"fieldRef": {"fieldPath": field}});
@@ -42,10 +43,13 @@ pub fn konnector(image: &str) -> Vec<Value> {
     let mut objects =
         vec![json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": namespace}})];
     objects.extend(roles::base(&subject));
+    let mut pod = json!({"serviceAccountName": NAME, "containers": [container]});
+    if !aliases.is_empty() {
+        pod["hostAliases"] = aliases.field();
+    }
     objects.push(json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": NAME, "namespace": namespace, "labels": labels},
         "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels},
-            "spec": {"serviceAccountName": NAME, "containers": [container]}}}}));
+            "metadata": {"labels": labels}, "spec": pod}}}));
     objects
 }

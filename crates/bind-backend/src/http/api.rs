@@ -1,6 +1,6 @@
 //! What kube-bind's clients ask for.
 
-use carrick_bind_api::install;
+use carrick_bind_api::install::{self, HostAliases};
 use carrick_bind_api::kinds::{GROUP, VERSION};
 use carrick_bind_api::response::OVER_HTTP;
 use carrick_bind_api::version;
@@ -180,8 +180,8 @@ pub(super) fn bindable_resources() -> Answer {
 }
 
 /// A konnector, to be applied by hand.
-pub(super) fn konnector_manifests() -> Result<Answer, Fault> {
-    let objects = [vec![install::namespace()], install::konnector(&install::image())].concat();
+pub(super) fn konnector_manifests(aliases: &HostAliases) -> Result<Answer, Fault> {
+    let objects = [vec![install::namespace()], install::konnector(&install::image(), aliases)].concat();
     let texts = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>();
     let texts = texts.map_err(|error| Fault::Internal(error.to_string()))?;
     let text: String = texts.iter().flat_map(|text| ["---\n", text.trim_end(), "\n"]).collect();

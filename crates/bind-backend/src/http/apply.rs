@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrick_bind_api::install::HostAliases;
 use carrick_bind_api::response::decode;
 use carrick_client::{InlineKubeconfig, Server};
 use http::StatusCode;
@@ -20,6 +21,7 @@ use crate::provider::Provider;
 struct ApplyBody {
     consumer_kubeconfig: String,
     binding_name: String,
+    /// In place of those that the backend knows.
     #[serde(default)]
     host_aliases: Vec<String>,
 }
@@ -53,11 +55,9 @@ impl<P: Provider> Front<P> {
         let claims = self.session(asked).await?.claims;
         let body: ApplyBody = serde_json::from_slice(&asked.body)
             .map_err(|_| Fault::bad("the body needs consumerKubeconfig (base64) and bindingName"))?;
-        if !body.host_aliases.is_empty() {
-            return Err(Fault::bad(
-                "hostAliases are not supported; make the provider's name known to the consumer's DNS",
-            ));
-        }
+        let given = body.host_aliases.iter().map(|text| text.parse()).collect::<Result<Vec<HostAliases>, _>>();
+        let given = given.map_err(|error| Fault::bad(format!("hostAliases: {error}")))?;
+        let aliases = if given.is_empty() { self.config.konnector_aliases.clone() } else { HostAliases::all(&given) };
         let text = decode(&body.consumer_kubeconfig).and_then(|bytes| String::from_utf8(bytes).ok());
         let text = text.ok_or_else(|| Fault::bad("consumerKubeconfig is not text in base64"))?;
         let kubeconfig = InlineKubeconfig::parse(&text).map_err(|error| Fault::bad(error.to_string()))?;
@@ -72,13 +72,16 @@ impl<P: Provider> Front<P> {
         let provider = String::from_utf8(provider).map_err(|_| Fault::Internal("bad kubeconfig".to_owned()))?;
         let pinned = self.pinned(&kubeconfig).await?;
         let server = Server::from_inline(&pinned).map_err(|error| Fault::bad(error.to_string()))?;
-        let written = join(&server.client(), provider, &body.binding_name).await;
-        written.map_err(|error| {
+        let written = join(&server.client(), provider, &body.binding_name, &aliases).await;
+        let is_aliased = written.map_err(|error| {
             // What answered there is reported to the provider alone: whoever uploads kubeconfigs could otherwise explore with them.
             tracing::warn!(%error, server = kubeconfig.server(), "A consumer's cluster was not joined.");
             Fault::bad(UNREACHED)
         })?;
-        let message = format!("the konnector and bundle {} are written", body.binding_name);
+        let mut message = format!("the konnector and bundle {} are written", body.binding_name);
+        if !is_aliased {
+            message += "; the konnector that was there keeps its host aliases, so add them to Deployment kube-bind/konnector if it needs them";
+        }
         Ok(json_answer(StatusCode::OK, &json!({"konnectorDeployed": true, "bundleCreated": true, "message": message})))
     }
 }

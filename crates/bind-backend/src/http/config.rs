@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use carrick_bind_api::install::HostAliases;
+
 use super::networks::Network;
 
 /// What the front is told.
@@ -24,6 +26,8 @@ pub struct HttpConfig {
     pub allowed: Allowed,
     /// Networks beside the public Internet that uploaded kubeconfigs may lead to.
     pub consumer_networks: Vec<Network>,
+    /// Names that the pods of konnectors get to know which are installed from here.
+    pub konnector_aliases: HostAliases,
 }
 
 /// Who says who somebody is.

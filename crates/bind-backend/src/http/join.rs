@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrick_bind_api::crds;
-use carrick_bind_api::install::{self, Install, OtherProvider, ProviderAccess};
+use carrick_bind_api::install::{self, HostAliases, Install, OtherProvider, ProviderAccess};
 use carrick_bind_api::kinds::API_SERVICE_BINDING_BUNDLE;
 use carrick_bind_api::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
 use carrick_client::{Client, Error, InlineKubeconfig, ListOptions, RefusedKubeconfig};
@@ -34,13 +34,21 @@ pub(super) enum JoinError {
     NotServed,
 }
 
-/// Writes Secret `kubeconfig-<name>`, a konnector unless there is a good one, and a bundle of this name.
-pub(super) async fn join(client: &Client, kubeconfig: String, name: &str) -> Result<(), JoinError> {
+/// Writes Secret `kubeconfig-<name>`, a konnector unless there is a good one, and a bundle of this name. Whether the konnector's pods know these
+/// names now.
+pub(super) async fn join(
+    client: &Client,
+    kubeconfig: String,
+    name: &str,
+    aliases: &HostAliases,
+) -> Result<bool, JoinError> {
     let provider = access(kubeconfig)?;
     let secret = format!("kubeconfig-{name}");
-    for object in &planned(client, &provider, &secret).await? {
+    let planned = planned(client, &provider, &secret, aliases).await?;
+    for object in &planned {
         write(client, object).await?;
     }
+    let is_installed = planned.iter().any(|object| object["kind"] == "Deployment");
     // The konnector installs the CRD of bundles later than this, unless it is there already.
     if let Some(crd) = crds::of(API_SERVICE_BINDING_BUNDLE)
         && let Err(source) = client.create(&resources::crds(), None, &crd).await
@@ -52,7 +60,8 @@ pub(super) async fn join(client: &Client, kubeconfig: String, name: &str) -> Res
     let at = json!({"namespace": KONNECTOR_NAMESPACE, "name": secret, "key": KUBECONFIG_KEY});
     let bundle = json!({"apiVersion": "kube-bind.io/v1alpha2", "kind": API_SERVICE_BINDING_BUNDLE.kind,
         "metadata": {"name": name}, "spec": {"kubeconfigSecretRef": at}});
-    write(client, &bundle).await
+    write(client, &bundle).await?;
+    Ok(aliases.is_empty() || is_installed)
 }
 
 /// A kubeconfig, if it is safe to use.
@@ -63,7 +72,12 @@ fn access(text: String) -> Result<ProviderAccess, JoinError> {
 }
 
 /// What is written before the bundle, in this order.
-async fn planned(client: &Client, provider: &ProviderAccess, secret: &str) -> Result<Vec<Value>, JoinError> {
+async fn planned(
+    client: &Client,
+    provider: &ProviderAccess,
+    secret: &str,
+    aliases: &HostAliases,
+) -> Result<Vec<Value>, JoinError> {
     let failed = |what: &str| {
         let what = what.to_owned();
         |source| JoinError::Server { what, source }
@@ -76,7 +90,7 @@ async fn planned(client: &Client, provider: &ProviderAccess, secret: &str) -> Re
     let mut objects = vec![install::namespace()];
     objects.extend(stored.object);
     if let Install::Apply(image) = install::decide(there.as_ref(), None) {
-        objects.extend(install::konnector(&image));
+        objects.extend(install::konnector(&image, aliases));
     }
     Ok(objects)
 }

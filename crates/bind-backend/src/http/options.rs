@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use carrick_bind_api::install::HostAliases;
 use carrick_go::duration;
 use clap::Args;
 use data_encoding::BASE64;
@@ -28,7 +29,7 @@ pub struct HttpOptions {
     /// Key of the server, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_key_file: Option<PathBuf>,
-    /// Only `embedded` is known: the pages are part of this program
+    /// Only `embedded` has an effect: the pages are part of this program, and the address of another front is not used
     #[arg(long, value_name = "WHICH", default_value = "embedded")]
     frontend: String,
     /// How long a login holds
@@ -73,9 +74,9 @@ pub struct HttpOptions {
     /// Accepted and not used: replicas share nothing but keys
     #[arg(long, value_name = "ADDRESS", hide = true)]
     redis_addr: Option<String>,
-    /// Not supported
-    #[arg(long, value_name = "IP:HOST,...", hide = true)]
-    konnector_host_alias: Vec<String>,
+    /// Names that the pods of konnectors get to know which are installed from the pages. May be repeated
+    #[arg(long, value_name = "IP:HOST,...")]
+    konnector_host_alias: Vec<HostAliases>,
     /// Accepted and not used: the pages choose nothing by themselves
     #[arg(long, value_name = "NAME", hide = true)]
     testing_auto_select: Option<String>,
@@ -134,11 +135,10 @@ impl HttpOptions {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<HttpConfig, OptionsError> {
         let wrong = |flag, why: &str| OptionsError::Wrong { flag, why: why.to_owned() };
-        if self.frontend != "embedded" {
+        if ["http://", "https://"].iter().any(|scheme| self.frontend.starts_with(scheme)) {
+            tracing::warn!(frontend = self.frontend, "--frontend is not used: the pages are part of this program.");
+        } else if self.frontend != "embedded" {
             return Err(wrong("--frontend", "the pages are part of this program; leave it away"));
-        }
-        if !self.konnector_host_alias.is_empty() {
-            return Err(wrong("--konnector-host-alias", "make the name known to the consumers' DNS instead"));
         }
         if self.redis_addr.is_some() {
             tracing::warn!(
@@ -170,6 +170,7 @@ impl HttpOptions {
             },
             allowed: self.allowed(),
             consumer_networks: self.consumer_networks.clone(),
+            konnector_aliases: HostAliases::all(&self.konnector_host_alias),
         })
     }
 
@@ -266,11 +267,16 @@ mod tests {
         let with = |more: &'static str| [&good[..], &[allowed, more]].concat();
         assert!(problem(&with("--cookie-signing-key=AAAA")).contains("at least 32 bytes in base64"));
         assert!(problem(&with("--cookie-encryption-key=AAAA")).contains("16, 24 or 32"));
-        assert!(problem(&with("--frontend=http://localhost:3000")).starts_with("--frontend cannot be used"));
+        assert!(problem(&with("--frontend=/var/www")).starts_with("--frontend cannot be used"));
+        assert!(parse(&with("--frontend=http://localhost:3000")).config("p", |_| None).is_ok(), "said in the log");
         assert!(All::try_parse_from(["backend", "--tls-cert-file=x"]).is_err());
         assert!(All::try_parse_from(["backend", "--oidc-type=other"]).is_err());
         assert!(All::try_parse_from(["backend", "--token-expiry=0s"]).is_err());
-        assert!(problem(&with("--konnector-host-alias=1.2.3.4:x")).contains("DNS"));
+        assert!(All::try_parse_from(["backend", "--konnector-host-alias=x"]).is_err());
+        let aliased =
+            parse(&[&with("--konnector-host-alias=1.2.3.4:x,y")[..], &["--konnector-host-alias=1.2.3.4:z"]].concat());
+        let aliases = aliased.config("p", |_| None).unwrap().konnector_aliases;
+        assert_eq!(aliases.0[0].hostnames, ["x", "y", "z"]);
         let config = parse(&with("--redis-addr=redis:6379")).config("p", |_| Some("s3cret".to_owned())).unwrap();
         assert_eq!(config.allowed.users, ["ann", "bob"]);
         let LoginMethod::External { client_secret, .. } = &config.login else { panic!("{config:?}") };

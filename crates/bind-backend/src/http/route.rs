@@ -37,7 +37,7 @@ impl<P: Provider> Front<P> {
             "/exports" => Ok(redirect(StatusCode::FOUND, &moved("/api/exports", asked))),
             "/api/exports" => Ok(self.exports(asked)),
             "/api/bindable-resources" => Ok(api::bindable_resources()),
-            "/api/konnector-manifests" => api::konnector_manifests(),
+            "/api/konnector-manifests" => api::konnector_manifests(&self.config.konnector_aliases),
             "/api/authorize" => Ok(self.authorize(asked)),
             "/api/callback" => Ok(self.callback(asked).await),
             "/api/exchange" => self.redeem_code(asked),

@@ -6,6 +6,7 @@ mod existing;
 mod input;
 mod isolation;
 mod kills;
+mod kube_binds;
 mod orders;
 mod portal;
 mod portal_fields;

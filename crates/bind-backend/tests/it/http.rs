@@ -339,7 +339,10 @@ async fn a_page_hands_its_answer_to_the_command_line_that_opened_it() {
     let form = format!("mark={mark}&template=widgets&name=a");
     let end = location(&front.post(&format!("/bind?{query}"), &with, form.clone()).await);
     assert!(end.starts_with("http://127.0.0.1:9/callback?") && value(&end, "session_id").unwrap() == "cli-1");
-    let answer = carrick_bind_api::response::decode(&value(&end, "binding_response").unwrap()).unwrap();
+    let answer = value(&end, "binding_response").unwrap();
+    // kube-bind's command line knows this alphabet only.
+    assert!(data_encoding::BASE64URL.decode(answer.as_bytes()).is_ok(), "{answer}");
+    let answer = carrick_bind_api::response::decode(&answer).unwrap();
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!((&answer["kind"], &answer["requests"][0]["metadata"]["name"]), (&json!("BindingResponse"), &json!("a")));
     assert_eq!(front.model.state.lock().orders[0].identity, "uid-7");
@@ -423,7 +426,12 @@ async fn a_request_with_a_huge_head_is_refused() {
 async fn an_uploaded_kubeconfig_gets_konnector_secret_and_bundle() {
     let plane = carrick_plane::Plane::start(carrick_plane::Config::new(carrick_plane::Mode::Kube)).await.unwrap();
     let kubeconfig = plane.kubeconfig("admin", None).unwrap();
-    let front = Running::with(Setup { consumer_networks: vec!["127.0.0.0/8"], ..Setup::default() }).await;
+    let setup = Setup {
+        consumer_networks: vec!["127.0.0.0/8"],
+        konnector_aliases: "10.0.0.7:api.example.io,bind.example.io".parse().unwrap(),
+        ..Setup::default()
+    };
+    let front = Running::with(setup).await;
     let (name, auth) = bearer(&front.login("").await);
     let auth = [(name, auth.as_str())];
     let upload = |kubeconfig: &str, binding: &str| {
@@ -445,8 +453,30 @@ async fn an_uploaded_kubeconfig_gets_konnector_secret_and_bundle() {
     let bundle = get("/apis/kube-bind.io/v1alpha2/apiservicebindingbundles/mine").await;
     assert_eq!(bundle["spec"]["kubeconfigSecretRef"]["name"], "kubeconfig-mine");
     get("/api/v1/namespaces/kube-bind/secrets/kubeconfig-mine").await;
-    get("/apis/apps/v1/namespaces/kube-bind/deployments/konnector").await;
-    assert_eq!(apply(upload(&kubeconfig, "mine")).await.status(), StatusCode::OK, "again");
+    let deployment = get("/apis/apps/v1/namespaces/kube-bind/deployments/konnector").await;
+    let aliases = json!([{"ip": "10.0.0.7", "hostnames": ["api.example.io", "bind.example.io"]}]);
+    assert_eq!(deployment["spec"]["template"]["spec"]["hostAliases"], aliases);
+    let manifests = text(&front.get("/api/konnector-manifests").await);
+    assert!(manifests.contains("hostAliases:") && manifests.contains("api.example.io"), "{manifests}");
+    // A konnector that is there stays as it is, and that is said.
+    let again = apply(upload(&kubeconfig, "mine")).await;
+    assert_eq!(again.status(), StatusCode::OK);
+    assert!(body(&again)["message"].as_str().unwrap().contains("keeps its host aliases"), "{}", text(&again));
+    // Whoever uploads may say other names.
+    let deployments = carrick_client::Resource::namespaced("apps", "v1", "Deployment", "deployments");
+    client
+        .delete(&deployments, Some("kube-bind"), "konnector", &carrick_client::DeleteOptions::default())
+        .await
+        .unwrap();
+    let other = |aliases: Value| {
+        let mut body: Value = serde_json::from_str(&upload(&kubeconfig, "mine")).unwrap();
+        body["hostAliases"] = aliases;
+        body.to_string()
+    };
+    assert_eq!(apply(other(json!(["nonsense"]))).await.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(apply(other(json!(["10.0.0.8:api.example.io"]))).await.status(), StatusCode::OK);
+    let deployment = get("/apis/apps/v1/namespaces/kube-bind/deployments/konnector").await;
+    assert_eq!(deployment["spec"]["template"]["spec"]["hostAliases"][0]["ip"], "10.0.0.8");
 }
 
 #[tokio::test(flavor = "multi_thread")]

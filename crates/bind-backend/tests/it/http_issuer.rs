@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::issuer::{CLIENT, Mock, new_key};
 use crate::model::{Model, Running, Setup, body, location, text, value};
+use carrick_bind_api::install::HostAliases;
 use carrick_bind_backend::http::{Allowed, Front, GivenKeys, HttpConfig, LoginMethod, TlsFiles};
 use carrick_client::WebTrust;
 use http::StatusCode;
@@ -59,6 +60,34 @@ async fn an_issuer_elsewhere_is_believed_when_its_tokens_prove_it() {
     assert_eq!(mock.state.lock().asked_for_keys, 2, "unknown keys do not make it ask again and again");
 }
 
+#[tokio::test]
+async fn somebody_with_many_groups_stays_logged_in_in_a_browser() {
+    let mock = Mock::start().await;
+    let groups: Vec<String> = (0..150).map(|number| format!("a-group-with-a-long-name-{number}")).collect();
+    mock.state.lock().change = json!({"groups": groups});
+    let front = Running::with(Setup { login: Some(mock.login()), ..Setup::default() }).await;
+    let set = |answer: &http::Response<bytes::Bytes>| -> Vec<String> {
+        let all = answer.headers().get_all("set-cookie").iter();
+        all.map(|value| value.to_str().unwrap().to_owned()).collect()
+    };
+    let begin = front.get("/api/authorize?redirect_url=%2F&session_id=s&client_type=ui").await;
+    let url = location(&begin);
+    {
+        let mut state = mock.state.lock();
+        (state.challenge, state.nonce) = (value(&url, "code_challenge").unwrap(), value(&url, "nonce").unwrap());
+    }
+    let browser = set(&begin)[0].split(';').next().unwrap().to_owned();
+    let back = format!("/api/callback?code=good&state={}", value(&url, "state").unwrap());
+    let end = front.get_with(&back, &[("cookie", &browser)]).await;
+    assert_eq!(end.status(), StatusCode::FOUND, "{}", text(&end));
+    let cookies = set(&end);
+    // What has more than 4096 bytes with its attributes, browsers drop, and the login begins again and again.
+    assert!(cookies.len() > 1 && cookies.iter().all(|cookie| cookie.len() <= 4096), "{} cookies", cookies.len());
+    let session: Vec<&str> = cookies.iter().map(|cookie| cookie.split(';').next().unwrap()).collect();
+    assert_eq!(front.get_with("/api/ping", &[("cookie", &session.join("; "))]).await.status(), StatusCode::OK);
+    assert_eq!(front.model.state.lock().people[0].groups, groups);
+}
+
 fn config(login: LoginMethod, tls: Option<TlsFiles>) -> HttpConfig {
     HttpConfig {
         pretty_name: "p".to_owned(),
@@ -69,6 +98,7 @@ fn config(login: LoginMethod, tls: Option<TlsFiles>) -> HttpConfig {
         keys: GivenKeys::default(),
         allowed: Allowed::default(),
         consumer_networks: Vec::new(),
+        konnector_aliases: HostAliases::default(),
     }
 }
 

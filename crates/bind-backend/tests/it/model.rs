@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use carrick_bind_api::install::HostAliases;
 use carrick_bind_backend::http::{Allowed, Front, GivenKeys, HttpConfig, LoginMethod, TlsFiles};
 use carrick_bind_backend::provider::{BindOrder, Bound, Person, Provider, ProviderError};
 use carrick_client::{Web, WebTrust};
@@ -161,6 +162,8 @@ pub struct Setup {
     pub login: Option<LoginMethod>,
     pub expiry: Option<Duration>,
     pub consumer_networks: Vec<&'static str>,
+    /// Names that konnectors get to know.
+    pub konnector_aliases: HostAliases,
 }
 
 impl Running {
@@ -181,6 +184,7 @@ impl Running {
             keys: GivenKeys::default(),
             allowed: Allowed::default(),
             consumer_networks: setup.consumer_networks.iter().map(|it| it.parse().unwrap()).collect(),
+            konnector_aliases: setup.konnector_aliases,
         };
         let front = Front::open(config, Arc::clone(&setup.model)).await.unwrap();
         let stop = CancellationToken::new();

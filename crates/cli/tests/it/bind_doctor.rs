@@ -1,5 +1,7 @@
 //! `carrick bind doctor`, run as a user would: one thing after the other is broken, and exactly that line says so.
 
+mod rights;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -368,7 +370,7 @@ async fn what_the_provider_has_to_mend_is_said() {
         text.starts_with("Consumer's cluster\n  ✗ ") && text.contains("\n      curl -k https://127.0.0.1:"),
         "{text}"
     );
-    assert!(text.contains("Not checked: Konnector, Kubeconfigs, "), "{text}");
+    assert!(text.contains("Not checked: Konnector, Rights of the konnector, Kubeconfigs, "), "{text}");
     assert_eq!(carrick(&["bind", "doctor"]).output().unwrap().status.code(), Some(2), "one side has to be named");
 }
 

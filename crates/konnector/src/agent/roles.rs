@@ -1,6 +1,7 @@
 //! The roles that the bindings of a cluster need.
 
 use carrick_bind_api::carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
+use carrick_bind_api::claims::Accepted;
 use carrick_bind_api::core;
 use carrick_bind_api::core::roles::of_bindings;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
@@ -12,7 +13,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::resources;
-use crate::decide::{accepted, existing};
 
 /// What the konnector needs for the bindings and bundles that there are, beside the base role. If it serves the workspaces of an APIExport, that is
 /// where it works, and not here.
@@ -26,23 +26,16 @@ pub async fn of_cluster(client: &Client, subject: &Subject, slice: Option<&str>)
     }
     let bundles: Vec<ApiServiceBindingBundle> = typed(client, resources::of(API_SERVICE_BINDING_BUNDLE)).await?;
     let bindings: Vec<ApiServiceBinding> = typed(client, resources::of(API_SERVICE_BINDING)).await?;
-    for binding in &bindings {
-        // For a word that nobody knows, nothing is done.
-        let existing = existing::of_binding(binding, &bundles).unwrap_or_default();
-        if slice.is_some() {
-            let name = format!("{}-{}", roles::BASE, binding.metadata.name);
-            all.extend(roles::of_secret(&name, &binding.spec.kubeconfig_secret_ref, subject));
-            continue;
-        }
-        all.extend(roles::of_binding(binding, existing, &accepted::of_binding(binding, &bundles), subject));
-    }
-    for bundle in bundles {
-        let name = format!("{}-bundle-{}", roles::BASE, bundle.metadata.name);
-        all.extend(roles::of_secret(&name, &bundle.spec.kubeconfig_secret_ref, subject));
-    }
     if slice.is_none() {
+        all.extend(roles::of_bindings(&bindings, &bundles, subject));
         all.extend(of_core(client, subject).await?);
+        return Ok(all);
     }
+    for binding in &bindings {
+        let name = format!("{}-{}", roles::BASE, binding.metadata.name);
+        all.extend(roles::of_secret(&name, &binding.spec.kubeconfig_secret_ref, subject));
+    }
+    all.extend(roles::of_bundles(&bundles, subject));
     Ok(all)
 }
 
@@ -68,7 +61,7 @@ async fn of_core(client: &Client, subject: &Subject) -> Result<Vec<Value>, Error
 pub async fn warnings(client: &Client) -> Result<Vec<String>, Error> {
     let bundles: Vec<ApiServiceBindingBundle> = typed(client, resources::of(API_SERVICE_BINDING_BUNDLE)).await?;
     let bindings: Vec<ApiServiceBinding> = typed(client, resources::of(API_SERVICE_BINDING)).await?;
-    let of_binding = |binding| roles::warnings(binding, &accepted::of_binding(binding, &bundles));
+    let of_binding = |binding| roles::warnings(binding, &Accepted::of_binding(binding, &bundles));
     Ok(bindings.iter().flat_map(of_binding).collect())
 }
 

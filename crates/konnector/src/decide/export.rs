@@ -16,12 +16,10 @@ use carrick_bind_api::carrick_kcp::apis::split_schema_name;
 use carrick_bind_api::carrick_kcp::apis::v1alpha2::{ApiExport, PermissionClaim};
 use carrick_bind_api::carrick_kcp::hash::b36s224;
 use carrick_bind_api::carrick_kcp::kinds::API_RESOURCE_SCHEMA;
-use carrick_bind_api::claims::CLAIMABLE;
+use carrick_bind_api::claims::{Accepted, CLAIMABLE};
 use carrick_bind_api::names::{SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle};
 use serde_json::{Value, json};
-
-use super::accepted;
 
 /// Annotation of an APIExport (ours): the claims that konnectors have added to it, as names of core resources.
 pub const CLAIMS_ANNOTATION: &str = "kube-bind.io/claims";
@@ -139,7 +137,7 @@ pub fn wanted_claims<'a>(
             continue;
         }
         wanted.insert("namespaces".to_owned(), &READ);
-        let accepted = accepted::of_binding(binding, bundles);
+        let accepted = Accepted::of_binding(binding, bundles);
         for claim in binding.status.permission_claims.iter().filter(|claim| accepted.accepts(claim)) {
             if CLAIMABLE.iter().any(|it| it.group == claim.group && it.resource == claim.resource) {
                 wanted.insert(claim.resource.clone(), &ALL);

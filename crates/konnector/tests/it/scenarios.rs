@@ -12,4 +12,5 @@ mod faults;
 mod hostile;
 mod input;
 mod process;
+mod rights;
 mod unbind;

@@ -21,9 +21,12 @@ pub fn of_file(file: &Path) -> Result<String, DeployError> {
     std::fs::read_to_string(file).map_err(failed)
 }
 
-/// The kubeconfig in an answer.
+/// The kubeconfig in an answer. Where a konnector runs already, the kubeconfig itself is all that is left of that.
 pub fn read(text: &str) -> Result<ProviderAccess, DeployError> {
-    of_kubeconfig(BindingResponse::parse(text)?.kubeconfig_text()?)
+    match BindingResponse::parse(text) {
+        Ok(answer) => of_kubeconfig(answer.kubeconfig_text()?),
+        Err(problem) => of_kubeconfig(text.to_owned()).map_err(|_| problem.into()),
+    }
 }
 
 /// A kubeconfig, if it is safe to use.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use carrick_bind_api::core::lease::NAMESPACE;
 use carrick_bind_api::core::{CONNECTION, Connection, crds};
-use carrick_bind_api::install;
+use carrick_bind_api::install::{self, HostAliases};
 use carrick_bind_api::names::KUBECONFIG_KEY;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 use carrick_client::{Client, InlineKubeconfig};
@@ -26,7 +26,8 @@ pub async fn run(client: &Client, request: &options::Connect) -> Result<String, 
     }
     let mut said = String::new();
     if !request.skip_konnector {
-        let (konnector, left) = deploy::konnector(client, request.konnector_image.as_deref()).await?;
+        let image = request.konnector_image.as_deref();
+        let (konnector, left) = deploy::konnector(client, image, &HostAliases::default()).await?;
         if let Some(why) = left {
             let _ = writeln!(said, "konnector left as it is: {why}");
         } else {

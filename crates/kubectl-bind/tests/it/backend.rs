@@ -309,6 +309,41 @@ async fn a_backend_that_is_none_is_named() {
     assert!(help.contains("Examples:"), "{help}");
 }
 
+/// A backend that says who it is, and nothing else.
+async fn backend_of_version(version: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let provider =
+        json!({"apiVersion": "v1alpha2", "kind": "BindingProvider", "version": version, "providerPrettyName": "p",
+        "authenticationMethods": [{"method": "OAuth2CodeGrant",
+            "oauth2CodeGrant": {"authenticatedURL": format!("{url}/api/authorize")}}]})
+        .to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let Ok(1..) = stream.read(&mut [0; 4096]).await else { continue };
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}", provider.len());
+            let _ = stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n{provider}").as_bytes()).await;
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backend_that_was_built_without_a_version_is_no_old_one() {
+    let world = World::start("versions").await;
+    for unknown in ["v0.0.0", "v0.0.0-master+$Format$", ""] {
+        let (mut child, url) =
+            world.open(&["login", &backend_of_version(unknown).await, "--skip-browser", "--timeout", "1m"]).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(url.contains("/api/authorize"), "{unknown}: {url}");
+    }
+    let old = world.run(&["login", &backend_of_version("v0.5.9").await, "--skip-browser"]).await;
+    assert!(old.status.code() == Some(1) && words(&old.stderr).contains("0.5.9"), "{}", words(&old.stderr));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_knows_no_codes_hands_out_a_token_as_before() {
     let world = World::start("codes").await;

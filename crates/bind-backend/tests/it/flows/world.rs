@@ -221,6 +221,12 @@ impl Provider {
         (tokio::spawn(async move { backend::run(config, None, ending).await.unwrap() }), stop)
     }
 
+    /// Lets the backend write this authority into kubeconfigs, by its flag or because it trusts that itself.
+    pub fn trust(&mut self, authority: &str, by_flag: bool) {
+        let address = &mut self.config.terms.address;
+        (address.authority, address.authority_given) = (Some(authority.to_owned()), by_flag);
+    }
+
     /// The options of a backend.
     pub fn config(&self) -> &BackendConfig {
         &self.config

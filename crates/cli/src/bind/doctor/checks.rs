@@ -15,6 +15,7 @@ pub fn all(facts: &Facts) -> Vec<(&'static str, Vec<Finding>)> {
     if let Some(consumer) = &facts.consumer {
         all.push(("Consumer's cluster", consumer::cluster(consumer)));
         all.push(("Konnector", consumer::konnector(consumer)));
+        all.push(("Rights of the konnector", consumer::rights(consumer)));
         all.push(("Kubeconfigs", contract::kubeconfigs(consumer)));
         all.push(("Way to the provider", contract::ways(consumer)));
         all.push(("Rights at the provider", contract::rights(consumer)));

@@ -1,5 +1,6 @@
 //! The facts that the checks judge: gathered once, plain data.
 
+use carrick_bind_api::grant::RolesLine;
 use carrick_bind_api::v1alpha2::{
     ApiServiceBinding, ApiServiceBindingBundle, ApiServiceExport, ApiServiceExportRequest, ClusterBinding,
     SecretKeyReference,
@@ -31,6 +32,8 @@ pub struct ConsumerFacts {
     pub uid: Option<String>,
     /// The konnector's Deployment.
     pub deployment: Lookup,
+    /// What that konnector may do here, if it works here.
+    pub rights: Option<KonnectorRights>,
     /// Its bindings.
     pub bindings: Vec<ApiServiceBinding>,
     /// Its bundles.
@@ -47,11 +50,23 @@ impl ConsumerFacts {
             missing_kinds: Ok(Vec::new()),
             uid: None,
             deployment: Lookup::NotAsked,
+            rights: None,
             bindings: Vec::new(),
             bundles: Vec::new(),
             contracts: Vec::new(),
         }
     }
+}
+
+/// What a konnector may do on its own cluster.
+#[derive(Debug, Clone)]
+pub struct KonnectorRights {
+    /// Namespace and name of its ServiceAccount.
+    pub account: String,
+    /// What gives it all rights that it needs.
+    pub line: RolesLine,
+    /// Rights that it lacks, in words, or why that is not known.
+    pub denied: Result<Vec<String>, String>,
 }
 
 /// What one kubeconfig of the consumer leads to.

@@ -1,5 +1,7 @@
 //! Asks every server once. Nothing is written: access reviews are queries, although they are sent by POST.
 
+mod rights;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -127,6 +129,9 @@ impl Asking {
         facts.uid = system.and_then(|it| it["metadata"]["uid"].as_str().map(str::to_owned));
         let deployments = Resource::namespaced("apps", "v1", "Deployment", "deployments");
         let found = self.within(client.get(&deployments, Some(KONNECTOR_NAMESPACE), "konnector")).await;
+        if let Ok(Some(deployment)) = &found {
+            facts.rights = self.konnector_rights(&client, deployment).await;
+        }
         facts.deployment = Lookup::of(found);
         facts.bindings = self.list(&client, API_SERVICE_BINDING).await;
         facts.bundles = self.list(&client, API_SERVICE_BINDING_BUNDLE).await;

@@ -26,7 +26,6 @@ use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, Withdrawal, decide};
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
-use crate::decide::{accepted, existing};
 
 /// Objects that are not read within this time are worth a condition: every start takes a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -179,8 +178,8 @@ impl Session {
         let crds = self.context.local.crds(names).await;
         let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read."))?;
         let bundles = self.context.local.bundles_of(&self.at);
-        let accepted = accepted::of_binding(binding, &bundles);
-        let existing = existing::of_binding(binding, &bundles);
+        let accepted = Accepted::of_binding(binding, &bundles);
+        let existing = Existing::of_binding(binding, &bundles);
         let existing = existing.and_then(|existing| match &self.context.local.export {
             Some(_) if existing.makes_objects() => Err(ExistingError::ManyConsumers(existing.to_string())),
             _ => Ok(existing),

@@ -119,11 +119,8 @@ impl Session {
             );
             if let Err(error) = self.context.writer.replace(&resources::secrets(), &secret).await {
                 // What a server says about a Secret may quote it.
-                tracing::warn!(
-                    secret = self.at.name,
-                    reason = error.reason(),
-                    "New credentials could not be stored, trying again."
-                );
+                let error = error.discreet();
+                tracing::warn!(secret = self.at.name, %error, "New credentials could not be stored, trying again.");
                 outcome.add(PassResult::failure());
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use carrick_bind_api::claims::Accepted;
+use carrick_bind_api::existing::Existing;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::names::BINDING_FINALIZER;
 use carrick_bind_api::secret::SecretError;
@@ -15,7 +16,6 @@ use crate::agent::context::Context;
 use crate::decide::Seen;
 use crate::decide::binding::{BindingView, decide};
 use crate::decide::bundle::{self, BundleView};
-use crate::decide::existing;
 
 /// Tells everybody who names this kubeconfig.
 pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &SecretError) -> PassResult {
@@ -30,7 +30,7 @@ pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &Sec
             }
             continue;
         }
-        let existing = existing::of_binding(&binding, &bundles);
+        let existing = Existing::of_binding(&binding, &bundles);
         let view = BindingView {
             binding: &binding,
             contract: Err(error.clone()),

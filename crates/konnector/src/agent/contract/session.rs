@@ -21,6 +21,7 @@ use crate::agent::context::Context;
 use crate::agent::kubeconfig::{self, ProviderKubeconfig};
 use crate::agent::metrics::Metrics;
 use crate::agent::objects::{Consumers, ContractSync, SyncReport, Wanted, WantedBinding};
+use crate::agent::rights;
 use crate::agent::writer::Writer;
 use crate::decide::Seen;
 
@@ -60,7 +61,7 @@ impl Session {
     /// Connects, and begins to watch and to sync.
     pub fn new(context: Arc<Context>, at: SecretKeyReference, kubeconfig: ProviderKubeconfig, server: &Server) -> Self {
         let stop = CancellationToken::new();
-        let client = server.client();
+        let client = rights::of_provider(&server.client(), &kubeconfig.contract);
         let provider = Provider::start(client.clone(), &kubeconfig.contract, stop.clone());
         let (tell, wanted) = watch::channel(Arc::new(Wanted::default()));
         let (telling, told) = watch::channel(Arc::new(SyncReport::default()));

@@ -105,12 +105,12 @@ impl ConnectionSession {
                 exported.is_some_and(|api| binding::is_cluster_scoped_in_namespace(found.namespace(), api));
             let plan = self.plan(found, name, connection, state, local);
             let can_write = plan.is_some() && state.progress == Progress::Ready;
-            let refused = match local.get(name).filter(|crd| can_write && self.local.is_abandoned(crd, &self.name)) {
-                Some(crd) => self.inherit(crd).await,
-                None => {
-                    let write = plan.as_ref().and_then(|plan| plan.write.as_ref()).filter(|_| can_write);
-                    write_crd(&self.local.context.writer, write).await
-                }
+            let abandoned = local.get(name).filter(|crd| can_write && self.local.is_abandoned(crd, &self.name));
+            let refused = if let Some(crd) = abandoned {
+                self.inherit(crd).await
+            } else {
+                let write = plan.as_ref().and_then(|plan| plan.write.as_ref()).filter(|_| can_write);
+                write_crd(&self.local.context.writer, write).await
             };
             let usable = self.usable(plan.as_ref(), name, state, local).filter(|_| refused.is_none());
             if let Some(crd) = usable {

@@ -10,6 +10,7 @@ use carrick_sync::Role;
 use carrick_sync::holders::has_finalizer;
 use tokio::sync::watch;
 
+use super::super::rights::GRANTED_WITH;
 use super::hub::Hub;
 use super::layout::{Api, ClaimedKind, Layout, WatchId, service_namespaces};
 use super::outcome::Problem;
@@ -18,8 +19,6 @@ use super::wanted::{BindingReport, SyncReport};
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{SyncMode, WORDS};
 
-/// What helps against a right that is missing here.
-const GRANT: &str = "; whoever administers this cluster grants it with: konnector roles | kubectl apply -f -";
 /// How many objects are named.
 const MOST: usize = 10;
 /// News come in crowds: what happens within this time is told at once.
@@ -77,8 +76,7 @@ impl Hub {
             let outage = store.as_ref().and_then(|watched| watched.store.outage());
             match (outage, store.is_some_and(|watched| watched.store.is_synced())) {
                 (Some(outage), _) => {
-                    let cure = if outage.forbidden && id.role == Role::Consumer { GRANT } else { "" };
-                    return Err(format!("{id} cannot be watched: {}{cure}", outage.words));
+                    return Err(format!("{id} cannot be watched: {}", outage.words));
                 }
                 (None, false) => return Err(format!("{id} are not listed yet")),
                 (None, true) => {}
@@ -139,13 +137,32 @@ impl Hub {
     }
 }
 
-/// As many as people read.
+/// As many as people read. What helps against all of them is said once, with the last one.
 fn bounded(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut all: Vec<String> = words.collect();
-    if all.len() > MOST {
-        let more = all.len() - MOST;
-        all.truncate(MOST);
+    let more = all.len().saturating_sub(MOST);
+    all.truncate(MOST);
+    let cured: Vec<usize> = (0..all.len()).filter(|at| all[*at].contains(GRANTED_WITH)).collect();
+    for at in cured.into_iter().rev().skip(1) {
+        let bare = all[at].split_once(GRANTED_WITH).map(|(words, _)| words.trim_end_matches("; ").to_owned());
+        all[at] = bare.unwrap_or_default();
+    }
+    if more > 0 {
         all.push(format!("and {more} more"));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_many_objects_is_bounded_and_its_cure_is_said_once() {
+        let all = bounded((0..12).map(|number| format!("o-{number} is forbidden; {GRANTED_WITH}paste")));
+        assert_eq!((all.len(), all[0].as_str(), all[10].as_str()), (11, "o-0 is forbidden", "and 2 more"));
+        assert_eq!(all.join("; ").matches("paste").count(), 1);
+        assert!(all[9].ends_with("paste"));
+        assert_eq!(bounded(["a".to_owned()].into_iter()), ["a"]);
+    }
 }

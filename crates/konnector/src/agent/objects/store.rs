@@ -55,8 +55,6 @@ pub(in crate::agent) struct Outage {
     pub words: String,
     /// Whether the server does not serve this kind at all.
     pub not_served: bool,
-    /// Whether the server does not let us.
-    pub forbidden: bool,
 }
 
 impl Store {
@@ -143,8 +141,7 @@ impl Store {
 
     /// The watch does not work.
     pub fn fail(&self, part: &Arc<str>, error: &Error) {
-        let outage =
-            Outage { words: error.to_string(), not_served: is_unserved(error), forbidden: error.is_forbidden() };
+        let outage = Outage { words: error.to_string(), not_served: is_unserved(error) };
         self.state.write().parts.entry(Arc::clone(part)).or_default().failing = Some(outage);
     }
 

@@ -1,10 +1,12 @@
 //! Claims: who accepts them, and what they never reach.
 
+use carrick_bind_api::claims::mark;
+use carrick_bind_api::v1alpha2::PermissionClaim;
 use carrick_client::Resource;
 use carrick_plane::faults::RequestInfo;
 use serde_json::{Value, json};
 
-use super::world::{World, has, message};
+use super::world::{World, has, message, object};
 use crate::clusters::{Provider, bindings, bundles, secrets, sheriff_crd};
 
 fn service_namespaces() -> Resource {
@@ -87,4 +89,18 @@ async fn kubeconfigs_that_others_use_stay_here_wherever_they_are() {
     provider.cluster.until(&service_namespaces(), Some("c-1"), "elsewhere", |_| true).await;
     let kubeconfig = world.consumer.get(&secrets(), Some("elsewhere"), "other").await.unwrap();
     assert_eq!(kubeconfig["metadata"]["labels"]["kube-bind.io/owner"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_is_accepted_as_gos_programs_write_it_and_as_the_server_stores_it() {
+    let (world, provider) = world().await;
+    // The answer of kube-bind's backend, which kubectl bind makes the annotation of, has no empty fields.
+    let answered: PermissionClaim =
+        serde_json::from_value(json!({"resource": "secrets", "selector": {"labelSelector": {}}})).unwrap();
+    let mut binding = object("APIServiceBinding", "sheriffs", "provider");
+    binding["metadata"]["annotations"] = json!({"kube-bind.io/accepted-claims": mark(&answered)});
+    world.consumer.apply(&bindings(), &binding).await;
+    provider.cluster.until(&service_namespaces(), Some("c-1"), "team", |_| true).await;
+    let binding = world.ready("sheriffs").await;
+    assert!(!has(&binding, "PermissionClaim", "False", "ClaimsNotAccepted"), "{binding}");
 }

@@ -25,6 +25,7 @@ async fn a_right_that_is_missing_is_named() {
     let binding = world.binding("sheriffs", "SchemaInSync", "False", "CustomResourceDefinitionUpdateFailed").await;
     let said = message(&binding, "SchemaInSync");
     assert!(said.contains(KONNECTOR) && said.contains("cannot update resource"), "{said}");
+    assert!(said.ends_with("grants it with: konnector roles | kubectl apply -f -"), "{said}");
     world.grant();
     let followed = |crd: &Value| crd["spec"]["names"]["shortNames"] == json!(["sh"]);
     world.consumer.until(&crd_kind(), None, "sheriffs.wild.io", followed).await;

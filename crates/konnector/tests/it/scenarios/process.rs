@@ -47,7 +47,7 @@ async fn a_konnector_that_loses_its_lease_ends_and_another_one_takes_over() {
 }
 
 /// The program with these arguments and the kubeconfig of the konnector.
-fn program(world: &World, folder: &std::path::Path, args: &[&str]) -> std::process::Command {
+pub fn program(world: &World, folder: &std::path::Path, args: &[&str]) -> std::process::Command {
     let kubeconfig = folder.join("kubeconfig");
     std::fs::write(&kubeconfig, world.consumer.kubeconfig(KONNECTOR)).unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_konnector"));

@@ -79,12 +79,17 @@ impl World {
         self.granting = Some(tokio::spawn(grant(self.consumer.client.clone())));
     }
 
-    /// Takes away what the konnector needs for a binding.
-    pub async fn revoke(&mut self, binding: &str) {
+    /// Gives the konnector nothing more.
+    pub async fn stop_granting(&mut self) {
         if let Some(granting) = self.granting.take() {
             granting.abort();
             let _ = granting.await;
         }
+    }
+
+    /// Takes away what the konnector needs for a binding.
+    pub async fn revoke(&mut self, binding: &str) {
+        self.stop_granting().await;
         let group = "rbac.authorization.k8s.io";
         let roles = Resource::cluster_wide(group, "v1", "ClusterRole", "clusterroles");
         self.consumer.delete(&roles, None, &format!("{}-{binding}", roles::BASE)).await;

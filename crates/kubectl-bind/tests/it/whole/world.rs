@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use carrick_bind_api::install::HostAliases;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 use carrick_bind_api::{crds, kinds};
 use carrick_bind_backend::agent::{BackendConfig, Clusters, SchemaSource, lead};
@@ -119,6 +120,7 @@ async fn backend(server: Server, isolation: Isolation, stop: &CancellationToken)
         keys: GivenKeys::default(),
         allowed: Allowed { groups: everybody.clone(), users: Vec::new() },
         consumer_networks: Vec::new(),
+        konnector_aliases: HostAliases::default(),
     };
     let front = Front::open(http, Arc::clone(&clusters)).await.unwrap();
     tokio::spawn(front.serve(listener, stop.clone()));

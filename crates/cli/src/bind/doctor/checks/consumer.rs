@@ -1,6 +1,7 @@
 //! The consumer's cluster, its konnector and its bindings.
 
 use carrick_bind_api::conditions::{self, Condition};
+use carrick_bind_api::grant::RolesLine;
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 
 use super::{reached, works};
@@ -40,6 +41,26 @@ pub(super) fn konnector(facts: &ConsumerFacts) -> Vec<Finding> {
     found
 }
 
+/// How many missing rights are named.
+const MOST: usize = 5;
+
+pub(super) fn rights(facts: &ConsumerFacts) -> Vec<Finding> {
+    let Some(rights) = &facts.rights else { return Vec::new() };
+    let account = &rights.account;
+    let finding = match &rights.denied {
+        Ok(denied) if denied.is_empty() => Finding::green(format!("ServiceAccount {account} may do here what it must")),
+        Ok(denied) => {
+            let mut named: Vec<String> = denied.iter().take(MOST).cloned().collect();
+            named.extend((denied.len() > MOST).then(|| format!("and {} more", denied.len() - MOST)));
+            Finding::red(format!("ServiceAccount {account} may not {}", named.join("; ")))
+                .fix("# as whoever administers this cluster; it prints a warning for each claim of a provider:")
+                .fix(rights.line.with_kubeconfig(&facts.access.origin))
+        }
+        Err(problem) => Finding::amber(format!("nobody knows what ServiceAccount {account} may do: {problem}")),
+    };
+    vec![finding]
+}
+
 pub(super) fn bindings(facts: &ConsumerFacts) -> Vec<Finding> {
     if !works(&facts.access) {
         return Vec::new();
@@ -69,8 +90,12 @@ pub(super) fn bindings(facts: &ConsumerFacts) -> Vec<Finding> {
 
 /// The line that helps, if a condition has one.
 fn cure(facts: &ConsumerFacts, message: &str) -> Option<String> {
+    if let Some(line) = RolesLine::find(message) {
+        return Some(line.with_kubeconfig(&facts.access.origin));
+    }
     if message.contains("konnector roles") {
-        return Some(format!("konnector roles | {} apply -f -", kubectl(facts)));
+        let file = &facts.access.origin;
+        return Some(format!("konnector roles --kubeconfig {file}    # give its user the rights that this prints"));
     }
     let (_, rest) = message.split_once("kubectl annotate apiservicebinding ")?;
     // What a provider has written before it is none of our words.

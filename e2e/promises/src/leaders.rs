@@ -97,7 +97,7 @@ pub async fn stopped_in_the_middle_of_a_write() -> anyhow::Result<String> {
     Ok("released after the answer, and kept without one".to_owned())
 }
 
-/// An agent that is told to stop while it writes what is told of a PublishedResource, or the APIExport: the write is waited for as well, and the lease is released.
+/// An agent that is stopped while it writes the status of a PublishedResource, or the APIExport: the write is waited for as well, and the lease is released.
 pub async fn stopped_in_the_middle_of_a_report() -> anyhow::Result<String> {
     let published = ("a PublishedResource", Mode::Kube, api::GROUP, "publishedresources");
     let export = ("the APIExport", Mode::Kcp, "apis.kcp.io", "apiexports");
@@ -112,7 +112,7 @@ pub async fn stopped_in_the_middle_of_a_report() -> anyhow::Result<String> {
             Match::writes().user(ADMIN_AGENT).resource(group, plural),
             Effect::delay(Duration::from_millis(700)),
         ));
-        // What is told of a PublishedResource tells the generation that it is about, and the export is mended.
+        // The status of a PublishedResource names the generation that it is about, and the export is mended.
         let name = lab.stage.published_name("Bucket");
         let (change, nothing) =
             (json!({ "spec": { "feedback": "Annotations" } }), json!({ "spec": { "latestResourceSchemas": [] } }));

@@ -54,7 +54,7 @@ pub(super) async fn events_are_worded_as_those_of_the_reference_agent(world: Arc
 
     let name = stage.published_name("Nowhere");
     stage
-        .eventually("the provider is told what is missing", async || {
+        .eventually("the provider gets an event about what is missing", async || {
             let events = events(&stage.service, &name).await?;
             let problem = events.get("ReconcilingError").cloned().unwrap_or_default();
             ensure!(problem.0 == "Warning" && problem.2 == "syncagent-apiresourceschema", "{events:?}");

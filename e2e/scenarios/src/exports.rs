@@ -224,7 +224,7 @@ pub(super) async fn a_refused_write_of_the_export_is_told_on_what_it_was_for_and
             told["status"] == "False" && told["message"].as_str().is_some_and(|message| message.contains(words))
         })
         .await?;
-    // Not only when everything is looked at again.
+    // Not only when everything is reconciled again.
     ensure!(began.elapsed() < Duration::from_secs(40), "it took {:?}", began.elapsed());
     ensure!(condition(&told, "ExportUpdated")["reason"] == "UpdateFailed", "{}", shown(&told));
     let report = doctor::ask(&stage, &doctor::Flags::of(&stage, User::Admin)).await?;

@@ -178,7 +178,7 @@ impl Schemas {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Keeps one PublishedResource's schema and status right until it is gone, or until told to stop.
+    /// Keeps one PublishedResource's schema and status right until it is gone or the agent stops.
     async fn take_care_of(
         &self,
         name: &str,

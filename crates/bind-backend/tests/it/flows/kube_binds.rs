@@ -75,7 +75,7 @@ async fn kubeconfigs_have_the_authority_that_the_backend_trusts_and_those_that_m
     secret["data"]["kubeconfig"] = json!(BASE64.encode(text.as_bytes()));
     provider.cluster.client.replace(&secrets(), Some(&contract), &secret).await.unwrap();
     provider.start_backend();
-    // When the next contract stands, everything was looked at.
+    // When the next contract stands, everything before it was reconciled.
     let (second, _) = provider.contract("two").await;
     assert_eq!(authority(&provider.cluster.client, &second).await.as_deref(), Some("OWN"));
     assert_eq!(authority(&provider.cluster.client, &contract).await.as_deref(), Some("THEIRS"), "nobody is cut off");

@@ -7,11 +7,9 @@ use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::{Value, json};
 
 use super::kills::killed;
-use super::neighbours::{is_held, kept, managed, second_provider};
+use super::neighbours::{bound_with_a_crd_of_somebody_else, is_held, kept, managed, second_provider};
 use super::related::{config_maps, entry, is_copied, object};
-use super::world::{
-    TEAM, WIDGETS, World, cluster_bindings, connections, crd, has, is_established, message, widget_crd, widgets,
-};
+use super::world::{TEAM, WIDGETS, World, cluster_bindings, connections, crd, has, is_established, message, widgets};
 use crate::clusters::{BINDER, Cluster, crd_kind};
 
 /// The binding names another Connection from now on, and says what becomes of its copies.
@@ -86,14 +84,7 @@ async fn a_binding_that_names_another_connection_goes_on_with_the_first_and_says
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_crd_of_somebody_else_copies_are_not_left_behind_either() {
-    let world = World::start().await;
-    let mut theirs = widget_crd();
-    theirs["metadata"]["labels"] = json!({"made-by": "another-operator"});
-    world.consumer.apply(&crd_kind(), &theirs).await;
-    world.store("west", BINDER).await;
-    world.connect("west", json!({})).await;
-    world.bind("west", "west", json!({})).await;
-    world.is_ready(&cluster_bindings(), "west").await;
+    let world = bound_with_a_crd_of_somebody_else().await;
     let other = second_provider(&world).await;
     kept(&world).await;
     names(&world, "east", None).await;

@@ -25,6 +25,19 @@ pub async fn kept(world: &World) -> Value {
     world.provider.get(&widgets(), Some(TEAM), "kept").await.unwrap()
 }
 
+/// Connection and binding `west`, whose API has a CRD that another operator has installed.
+pub async fn bound_with_a_crd_of_somebody_else() -> World {
+    let world = World::start().await;
+    let mut theirs = widget_crd();
+    theirs["metadata"]["labels"] = json!({"made-by": "another-operator"});
+    world.consumer.apply(&crd_kind(), &theirs).await;
+    world.store("west", BINDER).await;
+    world.connect("west", json!({})).await;
+    world.bind("west", "west", json!({})).await;
+    world.is_ready(&cluster_bindings(), "west").await;
+    world
+}
+
 /// Another provider of the same API, and a Connection `east` that leads there.
 pub async fn second_provider(world: &World) -> Cluster {
     let other = cluster(&[BINDER]).await;
@@ -55,14 +68,7 @@ async fn a_refused_binding_of_another_provider_goes_and_objects_stay_held() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crd_of_somebody_else_serves_one_connection_at_a_time() {
-    let world = World::start().await;
-    let mut theirs = widget_crd();
-    theirs["metadata"]["labels"] = json!({"made-by": "another-operator"});
-    world.consumer.apply(&crd_kind(), &theirs).await;
-    world.store("west", BINDER).await;
-    world.connect("west", json!({})).await;
-    world.bind("west", "west", json!({})).await;
-    world.is_ready(&cluster_bindings(), "west").await;
+    let world = bound_with_a_crd_of_somebody_else().await;
     let copy = kept(&world).await;
     for again in [true, false] {
         world.store("east", BINDER).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::world::{World, has, message};
 use crate::clusters::{BINDER, Cluster, KONNECTOR, Provider, bindings, crd_kind, sheriff_crd, sheriffs};
 
-fn sheriff(name: &str) -> Value {
+pub(super) fn sheriff(name: &str) -> Value {
     json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": name}, "spec": {"intent": "x"}})
 }
 

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use carrick_client::Resource;
 use serde_json::{Value, json};
 
+use super::faults::sheriff;
 use super::process::program;
 use super::world::{World, has, message, object};
 use crate::clusters::{Cluster, KONNECTOR, Provider, bindings, bundles, secret, secrets, sheriffs};
@@ -33,9 +34,7 @@ async fn objects_that_may_not_be_written_name_the_line_that_grants_it_and_once()
     world.ready("sheriffs").await;
     world.revoke("sheriffs").await;
     for name in ["wyatt", "doc"] {
-        let sheriff =
-            json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": name}, "spec": {"intent": "x"}});
-        world.consumer.apply(&sheriffs(), &sheriff).await;
+        world.consumer.apply(&sheriffs(), &sheriff(name)).await;
     }
     let both = |it: &Value| {
         let said = message(it, "ObjectsSynced");

@@ -90,37 +90,81 @@ pub struct DriftedCopy {
     pub news: bool,
 }
 
-/// The fields of a desired state that can drift, down to the last value or list, each with its value.
-fn fields_of(desired: &Value) -> Vec<(Field, &Value)> {
-    let mut all = Vec::new();
-    for (key, value) in desired.as_object().into_iter().flatten().filter(|(key, _)| !OUTSIDE.contains(&key.as_str())) {
-        collect(vec![key.clone()], key.clone(), value, &mut all);
-    }
-    for key in METADATA {
-        for (name, value) in desired["metadata"][key].as_object().into_iter().flatten() {
-            let keys = vec!["metadata".to_owned(), key.to_owned(), name.clone()];
-            all.push((Field { path: below(&format!("metadata.{key}"), name), keys }, value));
-        }
-    }
-    all
+/// A way through the fields of a desired state that can drift, down to the last value or list.
+struct FieldWalk<'a, 'v> {
+    /// The keys that lead to where it is.
+    keys: Vec<&'a str>,
+    /// The same as people write it.
+    path: String,
+    /// Whether what is on the object as it is desired is left out.
+    only_different: bool,
+    /// Receives each field.
+    visit: &'v mut dyn FnMut(VisitedField<'a, '_>),
 }
 
-fn collect<'a>(keys: Vec<String>, path: String, value: &'a Value, all: &mut Vec<(Field, &'a Value)>) {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            for (key, value) in map {
-                let mut keys = keys.clone();
-                keys.push(key.clone());
-                collect(keys, below(&path, key), value, all);
+/// A field on the way.
+struct VisitedField<'a, 'f> {
+    keys: &'f [&'a str],
+    path: &'f str,
+    /// What is desired.
+    value: &'a Value,
+    /// What the object has.
+    there: Option<&'f Value>,
+}
+
+impl VisitedField<'_, '_> {
+    fn to_field(&self) -> Field {
+        Field { keys: self.keys.iter().map(ToString::to_string).collect(), path: self.path.to_owned() }
+    }
+}
+
+impl<'a> FieldWalk<'a, '_> {
+    fn through(desired: &'a Value, object: &Value, only_different: bool, visit: &mut dyn FnMut(VisitedField<'a, '_>)) {
+        let mut walk = FieldWalk { keys: Vec::new(), path: String::new(), only_different, visit };
+        for (key, value) in
+            desired.as_object().into_iter().flatten().filter(|(key, _)| !OUTSIDE.contains(&key.as_str()))
+        {
+            walk.field(key, value, object.get(key));
+        }
+        let (metadata, there) = (&desired["metadata"], &object["metadata"]);
+        for key in METADATA {
+            // Labels and annotations are fields one by one, also if there are none.
+            for (name, value) in metadata[key].as_object().into_iter().flatten() {
+                walk.keys = vec!["metadata", key];
+                walk.path = format!("metadata.{key}");
+                walk.field(name, value, there.get(key).and_then(|there| there.get(name)));
             }
         }
-        value => all.push((Field { keys, path }, value)),
+    }
+
+    fn field(&mut self, key: &'a str, value: &'a Value, there: Option<&Value>) {
+        if self.only_different && there == Some(value) {
+            return;
+        }
+        let length = self.path.len();
+        extend(&mut self.path, key);
+        self.keys.push(key);
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                for (key, value) in map {
+                    self.field(key, value, there.and_then(|there| there.get(key)));
+                }
+            }
+            value => (self.visit)(VisitedField { keys: &self.keys, path: &self.path, value, there }),
+        }
+        self.keys.pop();
+        self.path.truncate(length);
     }
 }
 
-/// The path of a field below another. Keys of labels and annotations have dots themselves.
-fn below(path: &str, key: &str) -> String {
-    if key.contains('.') { format!("{path}[{key}]") } else { format!("{path}.{key}") }
+/// Makes a path that of a field below. Keys of labels and annotations have dots themselves.
+fn extend(path: &mut String, key: &str) {
+    let (before, after) = match (path.is_empty(), key.contains('.')) {
+        (true, _) => ("", ""),
+        (false, true) => ("[", "]"),
+        (false, false) => (".", ""),
+    };
+    path.extend([before, key, after]);
 }
 
 /// What an object has of a desired value: nothing that was not asked for.
@@ -152,16 +196,15 @@ fn at<'a>(object: &'a Value, keys: &[String]) -> Option<&'a Value> {
 impl Seen {
     /// What a server has stored of a desired state, as its answer shows.
     pub fn stored(desired: &Value, object: &Value) -> Self {
-        let altered = fields_of(desired).into_iter().filter_map(|(field, value)| {
-            let there = at(object, &field.keys);
-            // Most are stored as they are sent.
-            if there == Some(value) {
-                return None;
+        let mut altered = BTreeMap::new();
+        // Most are stored as they are sent.
+        FieldWalk::through(desired, object, true, &mut |field| {
+            let stored = sum_of(field.value, field.there);
+            if stored != sum_of(field.value, Some(field.value)) {
+                altered.insert(field.path.to_owned(), stored);
             }
-            let stored = sum_of(value, there);
-            (stored != sum_of(value, Some(value))).then_some((field.path, stored))
         });
-        Self { of: sum(desired), altered: altered.collect(), ..Self::default() }
+        Self { of: sum(desired), altered, ..Self::default() }
     }
 
     /// Whether it is about this desired state.
@@ -171,15 +214,19 @@ impl Seen {
 
     /// The fields of the desired state that are not on a copy as they were stored.
     pub fn drifted(&self, desired: &Value, copy: &Value) -> Vec<Field> {
-        let fields = fields_of(desired).into_iter().filter(|(field, value)| {
-            let there = at(copy, &field.keys);
-            match self.altered.get(&field.path) {
-                None if there == Some(*value) => false,
+        let mut drifted = Vec::new();
+        FieldWalk::through(desired, copy, self.altered.is_empty(), &mut |field| {
+            let VisitedField { value, there, .. } = field;
+            let has_drifted = match self.altered.get(field.path) {
+                None if there == Some(value) => false,
                 None => sum_of(value, there) != sum_of(value, Some(value)),
                 Some(stored) => sum_of(value, there) != *stored,
+            };
+            if has_drifted {
+                drifted.push(field.to_field());
             }
         });
-        fields.map(|(field, _)| field).collect()
+        drifted
     }
 
     /// What one field should be on the copy, as a checksum.
@@ -212,14 +259,14 @@ impl SeenNote {
         };
         let stored = Seen::stored(desired, answer?);
         let mut seen = Seen { drift: before.drift, reverts: before.reverts, ..stored };
-        for (field, value) in fields_of(desired) {
-            let Some(expected) = drifted.get(&field.path) else { continue };
-            if *expected == sum_of(value, Some(value)) {
-                seen.altered.remove(&field.path);
+        FieldWalk::through(desired, &Value::Null, false, &mut |field| {
+            let Some(expected) = drifted.get(field.path) else { return };
+            if *expected == sum_of(field.value, Some(field.value)) {
+                seen.altered.remove(field.path);
             } else {
-                seen.altered.insert(field.path, expected.clone());
+                seen.altered.insert(field.path.to_owned(), expected.clone());
             }
-        }
+        });
         Some(seen)
     }
 }

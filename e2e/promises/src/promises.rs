@@ -20,6 +20,7 @@ mod audit;
 mod claims;
 mod cost;
 mod deed;
+mod drift;
 mod ends;
 mod flow;
 mod flows;
@@ -136,6 +137,11 @@ fn trials() -> Vec<Trial> {
             neighbours::changes_without_end,
         ));
     }
+    trials.push(of_flow(
+        "drift::what_others_changed_is_counted_before_anybody_is_asked",
+        &flows::drift_reported(),
+        drift::counted_before_anybody_is_asked,
+    ));
     for meddling in Meddling::ALL {
         let mut flows = vec![flows::short()];
         // Reverting and editing is about the order itself, whatever travels along.

@@ -150,10 +150,6 @@ fn compare<T: Transform>(
 
     let is_changed = seen.drift.len() != reported.len() || reported.iter().any(|it| !seen.drift.contains_key(&it.path));
     let news = is_changed || !reverted.is_empty();
-    // Where a field is as it should be again, there is nobody to ask about.
-    if news && context.managed.is_none() && !(reported.is_empty() && reverted.is_empty()) {
-        return Ok(Found { needs_managers: true, ..Found::default() });
-    }
     let manager = |field: &Field| {
         let managed = context.managed.unwrap_or(&Value::Null);
         let known = || seen.drift.get(&field.path).cloned();
@@ -170,6 +166,10 @@ fn compare<T: Transform>(
         contested,
         news,
     };
+    // Where a field is as it should be again, there is nobody to ask about.
+    if news && context.managed.is_none() && !(reported.is_empty() && reverted.is_empty()) {
+        return Ok(Found { needs_managers: true, drifted: Some(copy_of), ..Found::default() });
+    }
     let mut next = Seen { drift: fields, reverts: recent.into_iter().cloned().collect(), ..seen.clone() };
     let counts = !reverted.is_empty() && !is_counted;
     if counts {

@@ -48,6 +48,15 @@ impl Executor {
         }
     }
 
+    /// Counts what others have changed of an order's copy, if nobody has counted it before: then it has its turn again behind all others, and
+    /// of many it is known how many they are before the first of them is written about.
+    pub fn count_drift(&self, order: &Order<'_>, plan: &Plan) -> bool {
+        match self {
+            Self::Send => drifted::count_first(order, plan),
+            Self::Record(_) => false,
+        }
+    }
+
     /// Reports how the reconcile of an order ended: what is wrong, or nothing.
     pub fn report(&self, order: &Order<'_>, error: Option<&ReconcileError>) {
         match (self, error) {

@@ -152,6 +152,13 @@ async fn process(executor: &Executor, order: &Order<'_>) -> Result<Next, Reconci
     }
     executor.note_paused(order, &observed);
     let mut plan = plan(order, &mut observed).await?;
+    if plan.needs_managers {
+        if executor.count_drift(order, &plan) {
+            return Ok(Next::Now);
+        }
+        observed.read_managers(order).await?;
+        plan = decide(&order.rules, observed.seen(order))?;
+    }
     plan.notices.extend(observed.notices());
     executor.act(order, observed, plan).await
 }
@@ -165,10 +172,6 @@ async fn plan(order: &Order<'_>, observed: &mut Observed) -> Result<Plan, Reconc
     }
     if plan.needs_memory {
         observed.read_memory(order).await?;
-        plan = decide(&order.rules, observed.seen(order))?;
-    }
-    if plan.needs_managers {
-        observed.read_managers(order).await?;
         plan = decide(&order.rules, observed.seen(order))?;
     }
     Ok(plan)

@@ -24,6 +24,16 @@ pub(super) fn note(order: &Order<'_>, plan: &Plan) {
     }
 }
 
+/// Notes it before anybody is asked who it was. Whether that was new, and nothing else is due.
+pub(super) fn count_first(order: &Order<'_>, plan: &Plan) -> bool {
+    let Order { shared, key, .. } = order;
+    if shared.drifted.contains(key) || !plan.steps.is_empty() || !plan.strands.is_empty() {
+        return false;
+    }
+    note(order, plan);
+    shared.drifted.contains(key)
+}
+
 /// Reports what is new, once it was noted or set back.
 pub(super) fn report(
     order: &Order<'_>,

@@ -32,6 +32,11 @@ impl DriftedOrders {
         !is_same
     }
 
+    /// Whether a copy of an order has drifted.
+    pub fn contains(&self, key: &SourceKey) -> bool {
+        self.0.lock().contains_key(key)
+    }
+
     /// How many copies have drifted.
     pub fn len(&self) -> usize {
         self.0.lock().values().map(Vec::len).sum()

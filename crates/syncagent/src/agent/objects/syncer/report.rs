@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
-use carrick_multicluster::{Action, Error, Request};
+use carrick_multicluster::{Action, Error, Key, Request};
 use futures::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -28,6 +28,8 @@ use crate::rules::metadata::SourceKey;
 const PANICKED: &str = "the agent panicked over this object; please report this";
 /// How long failures are collected before they are reported on the PublishedResource.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How often it is checked whether every object was reconciled once.
+const FIRST_CHECK: Duration = Duration::from_millis(200);
 /// How long the first look at all objects may take before the state of those that were looked at is told.
 const LONGEST_PASS: Duration = Duration::from_mins(1);
 /// How many objects a PublishedResource names.
@@ -54,7 +56,7 @@ pub(super) async fn follow(
             }
             () = shared.count_again.notified() => shared.context.timing.count,
             () = wait_until(due) => {
-                due = (!first.is_over(&shared)).then(|| Instant::now() + PAUSE);
+                due = (!first.is_over(&shared)).then(|| Instant::now() + FIRST_CHECK);
                 if due.is_none() {
                     note(&shared.context.troubles, &name, Some(report_on(&shared)));
                 }
@@ -109,7 +111,8 @@ impl FirstPass {
     fn is_over(&mut self, shared: &Shared) -> bool {
         let Some(seen) = &self.seen else { return true };
         let known = shared.sources.is_listed() && shared.copies.is_listed();
-        let all = || shared.sources.list_all().iter().all(|(key, _)| seen.contains(&source_key(key)));
+        let is_seen = |(key, _): &(Key, Arc<Object>)| seen.contains(&source_key(key));
+        let all = || seen.len() >= shared.sources.len() && shared.sources.list_all().iter().all(is_seen);
         // Something that cannot even be read must not keep the rest from being told.
         let over = known && all() || self.begun.elapsed() > LONGEST_PASS;
         if over {

@@ -81,6 +81,10 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
         // The places that a program corrects when it starts, as bits instead of a table: 700 KB less.
         flags.push_str(" -Clink-arg=-Wl,-z,pack-relative-relocs");
     }
+    if args.target.ends_with("-musl") {
+        // Headers of glibc, from 2.38 on, have C call this by a name that musl does not know.
+        flags.push_str(" -Clink-arg=-Wl,--defsym=__isoc23_strtol=strtol");
+    }
     let mut command = tools::cargo();
     command.args(["build", "--locked", "--profile", "dist", "--target", &args.target]);
     let programs: Vec<&str> = PROGRAMS
@@ -130,8 +134,8 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names the compiler for C and the linker, unless somebody has. The C in ring needs no C library, so any compiler for the processor will do;
-/// rustup's target brings the C library that is linked.
+/// Names the compiler for C and the linker, unless somebody has. The C in ring needs no C library, and that in mimalloc only what all C libraries for Linux
+/// have alike, so any compiler for the processor will do; rustup's target brings the C library that is linked.
 fn compile_c(command: &mut Command, target: &str) -> anyhow::Result<()> {
     let processor = target.split('-').next().unwrap_or_default();
     let own = processor == std::env::consts::ARCH;
@@ -144,7 +148,7 @@ fn compile_c(command: &mut Command, target: &str) -> anyhow::Result<()> {
     let found = Command::new(&compiler).arg("--version").output().is_ok_and(|told| told.status.success());
     ensure!(
         found,
-        "there is no {compiler} to compile the C in ring for {target}. On Debian: apt-get install gcc-{}-linux-gnu; or name one in {cc}",
+        "there is no {compiler} to compile the C in ring and mimalloc for {target}. On Debian: apt-get install gcc-{}-linux-gnu; or name one in {cc}",
         processor.replace('_', "-")
     );
     command.env(cc, &compiler);

@@ -5,9 +5,12 @@
 //!  lines    what is logged ──▶ stderr, as JSON or for people
 //!  go_flags  arguments of programs in Go ──▶ ours
 //!  printable  what others wrote ──▶ text that a terminal only shows
+//!  allocator  memory for programs that are linked with musl
 //!  pages    a path ──▶ Page: probes for the kubelet, metrics for Prometheus
 //! ```
 
+#[cfg(target_env = "musl")]
+mod allocator;
 pub mod go_flags;
 mod lines;
 mod logging;

@@ -3,10 +3,13 @@
 //! ```text
 //!  cargo metadata ─▶ what is published ─┬─ every set of features    a small crate that depends on just that
 //!                                       ├─ what must not be there   cargo tree
+//!                                       ├─ the page of the book     the first controller, pasted into an empty folder
 //!                                       ├─ the oldest Rust          the same crate, with the toolchain that Cargo.toml states
 //!                                       ├─ cargo publish --dry-run  unpacked and built, all together
 //!                                       └─ cargo semver-checks      against the last tag
 //! ```
+
+mod page;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,6 +72,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let found: Vec<&&str> = absent.iter().filter(|absent| tree.iter().any(|package| package == *absent)).collect();
         ensure!(found.is_empty(), "{name} with the features {features:?} brings {found:?}");
         println!("{name} [{}] goes without {}", features.join(" "), absent.join(", "));
+    }
+    if published.iter().any(|krate| krate.name == "carrick-multicluster") {
+        page::build()?;
     }
     for krate in &published {
         let all: Vec<&str> = krate.features.iter().map(String::as_str).collect();

@@ -6,6 +6,7 @@
 mod contexts;
 pub mod deployment;
 mod file;
+mod forward;
 pub mod running;
 pub mod search;
 

@@ -41,7 +41,7 @@ use offer::{Choices, Offer, one_export};
 /// Reads a CRD and writes a folder: the PublishedResource and the agent's rights for the service cluster, the APIExport and the agent's rights for the
 /// provider's workspace, an APIBinding and a first order for consumers, and what Platform Mesh's portal shows. Nothing is applied.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(after_help = EXAMPLES, override_usage = USAGE, arg_required_else_help = true)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["crd", "from_cluster", "agent_crd"])))]
 pub struct Args {
     #[command(flatten)]
@@ -59,6 +59,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "implements")]
     kcp_kubeconfig: Option<PathBuf>,
 }
+
+const USAGE: &str = "\
+carrick init --crd <FILE> [OPTIONS]
+       carrick init --from-cluster <GROUP/KIND> [OPTIONS]
+       carrick init --agent-crd";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -251,14 +251,33 @@ mod tests {
         assert!(wide.is_empty(), "{wide:#?}");
     }
 
-    #[test]
-    fn examples_fit_a_terminal_so_that_no_command_is_broken_in_two() {
-        let mut wide = Vec::new();
-        for (name, command) in all() {
-            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            wide.extend(after.lines().filter(|line| line.chars().count() > 80).map(|line| format!("{name}: {line}")));
+    /// Every command line that --help can follow: the root, groups such as `provider`, and those that do something.
+    fn helped(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
+        all.push((name.to_owned(), command.clone()));
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+            helped(below, &format!("{name} {}", below.get_name()), all);
         }
-        assert!(wide.is_empty(), "{wide:#?}");
+    }
+
+    #[test]
+    fn help_fits_a_terminal_so_that_no_command_is_broken_in_two() {
+        let mut root = command();
+        root.build();
+        let mut every = Vec::new();
+        helped(&root, "carrick", &mut every);
+        assert!(every.iter().any(|(name, _)| name == "carrick toolkit path") && every.len() > all().len(), "{every:?}");
+        let mut wrong = Vec::new();
+        for (name, command) in every {
+            let mut narrow = command.clone().term_width(80);
+            for help in [narrow.render_help().to_string(), narrow.render_long_help().to_string()] {
+                let wide = help.lines().filter(|line| line.chars().count() > 80);
+                wrong.extend(wide.map(|line| format!("{name} is wider than 80 columns: {line}")));
+                let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                let broken = examples.lines().filter(|line| !help.lines().any(|shown| shown == *line));
+                wrong.extend(broken.map(|line| format!("{name} breaks an example: {line}")));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     #[test]

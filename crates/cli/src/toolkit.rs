@@ -37,12 +37,13 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
+  carrick toolkit template --data obj.yaml '{{ .Object.metadata.name }}'
   carrick toolkit cel --self obj.yaml 'self.spec.replicas + 1'
   carrick toolkit path get --data obj.yaml spec.image
   carrick toolkit convert --crd crd.yaml published-resource.yaml
 
-Each has more in its own --help. Exit codes: 0 an answer, 1 an error in the expression or the data, 2 wrong usage.";
+Each has more in its own --help. Exit codes: 0 an answer, 1 an error in the
+expression or the data, 2 wrong usage.";
 
 #[derive(Debug, Subcommand)]
 enum Language {

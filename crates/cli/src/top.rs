@@ -54,9 +54,10 @@ const EXAMPLES: &str = "\
 Examples:
   api-syncagent … --dashboard-address :8086
   carrick top
-      of carrick demo --keep, of carrick dev, or at 127.0.0.1:8086
+      of carrick demo --keep, of carrick dev, or at 127.0.0.1:8086; else it
+      prints the commands that lead to agents in clusters, such as
+  kubectl -n kcp-system port-forward deployment/api-syncagent 8086 &
   carrick top http://127.0.0.1:8086
-  kubectl -n kcp-system port-forward deployment/api-syncagent 8086 & carrick top
   carrick top https://dashboard.example.com --token-file token \\
     --certificate-authority ca.crt
   carrick top -o json | jq '.publishedResources[] | select(.failing)'";
@@ -75,7 +76,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let reader = Reader::new(args.reader)?;
     if !is_given && let Err(error) = look(&url, &reader).await {
         let forwarded = search::forwarding().await;
-        return Err(if forwarded.is_empty() { error } else { error.context(forwarded) });
+        return Err(if forwarded.is_empty() { error } else { anyhow::anyhow!("{error:#}\n{}", forwarded.trim_end()) });
     }
     let look = async |url: &str| look(url, &reader).await;
     if args.output == Output::Json {

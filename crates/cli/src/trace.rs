@@ -139,7 +139,9 @@ impl Place<'_> {
         for copy in self.copies(&key).await? {
             let mut copied = Node::of(&self.rules.local.kind, &copy, "on the service cluster");
             copied.notes.extend(drift(explained));
-            copied.children = owned::by(self.local, &copy).await;
+            let owned = owned::by(self.local, &copy).await;
+            copied.notes.extend(owned.notes);
+            copied.children = owned.nodes;
             node.children.push(copied);
         }
         if node.children.is_empty() {

@@ -39,8 +39,8 @@ pub enum ListType {
     Map(Vec<String>),
 }
 
-/// One node of a compiled schema.
-#[derive(Debug)]
+/// One node of a compiled schema. What is expensive to compile is shared by its copies.
+#[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "these are the independent flags of the schema language")]
 pub struct Schema {
     /// Declared type.
@@ -72,7 +72,7 @@ pub struct Schema {
     /// Any node below (or this one) has CEL rules.
     pub has_rules: bool,
     pub(super) checks: FewChecks,
-    pub(super) rules: Vec<carrick_cel::Rule>,
+    pub(super) rules: Option<Arc<[carrick_cel::Rule]>>,
 }
 
 /// Value validations of one node.
@@ -100,7 +100,7 @@ pub(super) struct Checks {
 }
 
 /// The known fields of an object, in order. A map would leave room for eleven fields wherever there is one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Properties(Box<[(String, Schema)]>);
 
 impl Properties {
@@ -146,8 +146,8 @@ impl From<BTreeMap<String, Schema>> for Properties {
 }
 
 /// Value validations, which take memory only where there are any.
-#[derive(Debug)]
-pub(super) struct FewChecks(Option<Box<Checks>>);
+#[derive(Debug, Clone)]
+pub(super) struct FewChecks(Option<Arc<Checks>>);
 
 impl FewChecks {
     /// Whether nothing is checked.
@@ -158,7 +158,7 @@ impl FewChecks {
 
 impl From<Checks> for FewChecks {
     fn from(checks: Checks) -> Self {
-        Self((!checks.is_empty()).then(|| Box::new(checks)))
+        Self((!checks.is_empty()).then(|| Arc::new(checks)))
     }
 }
 

@@ -44,7 +44,7 @@ impl Schema {
         }
         let old = old.filter(|old| !old.is_null());
         let unchanged = spot.unchanged || old == Some(value);
-        for rule in &self.rules {
+        for rule in self.rules.iter().flat_map(|rules| rules.iter()) {
             self.judge(rule, value, old, &ValuePosition { path: spot.path.clone(), unchanged }, check)?;
         }
         match value {

@@ -28,6 +28,11 @@ fn read(given: &str) -> anyhow::Result<(PathBuf, Value)> {
     Ok((path, config))
 }
 
+/// The current context.
+pub fn current(given: &str) -> Option<String> {
+    read(given).ok()?.1["current-context"].as_str().map(str::to_owned)
+}
+
 /// The contexts that are not the current one and can be tried: no program asks anybody to log in.
 pub fn others(given: &str) -> Vec<String> {
     let Ok((_, config)) = read(given) else { return Vec::new() };

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use carrick_client::{Client, Error, ListOptions, Overrides, Resource, Server};
 use serde_json::Value;
 
+use super::forward::{self, Dashboard};
 use crate::doctor::facts::SecretKey;
 use crate::kubeconfig;
 
@@ -36,6 +37,8 @@ pub struct Agent {
     pub name: String,
     /// The slice or export that it serves.
     pub slice: String,
+    /// Where it serves its dashboard, if it does.
+    pub dashboard: Option<Dashboard>,
 }
 
 /// All agents that are installed on a service cluster, by name.
@@ -56,7 +59,8 @@ fn agent(deployment: &Value) -> Option<Agent> {
     let text = |key: &str| deployment["metadata"][key].as_str().unwrap_or_default();
     let flags = agent_flags(deployment, text("namespace"))?;
     let slice = flag(&flags, "--apiexportendpointslice-ref").or_else(|| flag(&flags, "--apiexport-ref"))?;
-    Some(Agent { name: format!("{}/{}", text("namespace"), text("name")), slice })
+    let dashboard = forward::dashboard(&flags, deployment);
+    Some(Agent { name: format!("{}/{}", text("namespace"), text("name")), slice, dashboard })
 }
 
 /// The Deployment in a namespace whose agent is for a slice.
@@ -271,7 +275,8 @@ mod tests {
         assert_eq!(agent(&deployment), None);
         let container = &mut deployment["spec"]["template"]["spec"]["containers"][1];
         container["args"].as_array_mut().unwrap().push(json!("--apiexportendpointslice-ref=example.com"));
-        assert_eq!(agent(&deployment), Some(Agent { name: "own/agent".to_owned(), slice: "example.com".to_owned() }));
+        let (name, slice) = ("own/agent".to_owned(), "example.com".to_owned());
+        assert_eq!(agent(&deployment), Some(Agent { name, slice, dashboard: None }));
     }
 
     #[test]

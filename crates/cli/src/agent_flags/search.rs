@@ -3,6 +3,7 @@
 //! ```text
 //!  no flag        ─▶ Deployments on the service cluster, demo --keep, dev and plane on this machine ─▶ one, or somebody chooses
 //!                    none: Deployments in the other contexts of the kubeconfig
+//!                    none: contexts that lead to workspaces with slices are named
 //!  kcp's kubeconfig only ─▶ slice: those in its workspace
 //!                           namespace: Leases of agents, Deployments, states, kcp-system
 //! ```
@@ -18,11 +19,14 @@ use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
 use carrick_syncagent::api::OBJECT_STATE;
 use carrick_syncagent::options::default_agent_name;
 
-use super::{AgentFlags, contexts, deployment, running};
+use super::deployment::Agent;
+use super::{AgentFlags, contexts, deployment, quoted, running};
 use crate::ui::print_error;
 
 /// Where an agent serves its dashboard if --dashboard-address names no other port.
 const DASHBOARD: &str = "127.0.0.1:8086";
+/// The port on this machine that leads to the first agent in a cluster.
+const FIRST_PORT: u16 = 8086;
 /// How long a server may take that is only asked for what is missing.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Where the chart and the book put agents.
@@ -53,14 +57,15 @@ pub async fn agent(given: &AgentFlags) -> anyhow::Result<AgentFlags> {
     if all.is_empty() && given.context.is_empty() {
         all = elsewhere(given).await;
     }
+    let hint = if all.is_empty() && given.context.is_empty() { workspaces(given).await } else { String::new() };
     match (all.len(), problem) {
-        (0, Some(error)) => Err(error.context(
+        (0, Some(error)) => bail!(
             "no flag says which agent is meant, such as --kcp-kubeconfig and --apiexportendpointslice-ref, and none can be \
-             looked for",
-        )),
+             looked for: {error:#}{hint}"
+        ),
         (0, None) => bail!(
             "no Deployment of an agent was found on the service cluster, and no carrick demo --keep, dev or plane runs here, so say \
-             which agent is meant, with --kcp-kubeconfig; another cluster is chosen with --kubeconfig"
+             which agent is meant, with --kcp-kubeconfig; another cluster is chosen with --kubeconfig{hint}"
         ),
         (1, _) => Ok(all.remove(0).1),
         _ => {
@@ -73,22 +78,51 @@ pub async fn agent(given: &AgentFlags) -> anyhow::Result<AgentFlags> {
 
 /// The agents in the other contexts of the kubeconfig.
 async fn elsewhere(given: &AgentFlags) -> Vec<(String, AgentFlags)> {
-    let contexts = contexts::others(&given.kubeconfig);
-    let asked = contexts.into_iter().map(async |context| {
-        let found = match contexts::with_current(&given.kubeconfig, &context) {
-            Ok(file) => {
-                let file = file.path().display().to_string();
-                tokio::time::timeout(PATIENCE, deployment::all(&file)).await.ok().and_then(Result::ok)
-            }
-            Err(_) => None,
-        };
-        let agents = found.unwrap_or_default().into_iter().map(move |agent| {
-            let shown = format!("context {context}: Deployment {}, for {}", agent.name, agent.slice);
-            (shown, AgentFlags { from_deployment: Some(agent.name), context: context.clone(), ..given.clone() })
-        });
-        agents.collect::<Vec<_>>()
+    let found = in_contexts(&given.kubeconfig, async |file| deployment::all(file).await.ok()).await;
+    let all = found.into_iter().flat_map(|(context, agents)| agents.into_iter().map(move |it| (context.clone(), it)));
+    all.map(|(context, agent)| {
+        let shown = format!("context {context}: Deployment {}, for {}", agent.name, agent.slice);
+        (shown, AgentFlags { from_deployment: Some(agent.name), context, ..given.clone() })
+    })
+    .collect()
+}
+
+/// What is found in each of the other contexts of a kubeconfig, as far as they answer.
+async fn in_contexts<T>(kubeconfig: &str, ask: impl AsyncFn(&str) -> Option<T>) -> Vec<(String, T)> {
+    let asked = contexts::others(kubeconfig).into_iter().map(async |context| {
+        let file = contexts::with_current(kubeconfig, &context).ok()?;
+        let name = file.path().display().to_string();
+        let found = tokio::time::timeout(PATIENCE, ask(&name)).await.ok()??;
+        Some((context, found))
     });
+    // The order is that of the file.
     futures::future::join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Which contexts of the kubeconfig lead to a workspace with slices, and what that is good for; empty if none does.
+async fn workspaces(given: &AgentFlags) -> String {
+    let ask = async |file: &str| {
+        let server = Server::infer(Some(Path::new(file)).filter(|_| !file.is_empty()), &Overrides::default()).ok()?;
+        patiently(slices(&server.client())).await.filter(|slices| !slices.is_empty())
+    };
+    let (here, others) = futures::join!(ask(&given.kubeconfig), in_contexts(&given.kubeconfig, &ask));
+    let here = here.and_then(|slices| Some((contexts::current(&given.kubeconfig)?, slices)));
+    let found: Vec<(String, Vec<String>)> = here.into_iter().chain(others).collect();
+    let file = if given.kubeconfig.is_empty() {
+        String::new()
+    } else {
+        format!(" --kubeconfig {}", quoted(&given.kubeconfig))
+    };
+    let lines = found.iter().map(|(context, slices)| {
+        format!(
+            "\ncontext {context} leads to a workspace of kcp with slice {}; if an agent outside of the cluster serves it:\n  kubectl \
+             config view{file} --raw --flatten --minify --context {} >kcp.kubeconfig\nthen add --kcp-kubeconfig kcp.kubeconfig, and \
+             --context with the context of the service cluster if that is not the current one",
+            slices.join(", "),
+            quoted(context)
+        )
+    });
+    lines.collect::<Vec<_>>().concat()
 }
 
 /// The address of the one dashboard on this machine, or of the one that somebody chooses; the usual one if nothing is known to run here.
@@ -108,24 +142,31 @@ pub fn dashboard() -> anyhow::Result<String> {
     Ok(url)
 }
 
-/// How to get at the dashboards of the agents on the service cluster; empty if none is found.
+/// How to get at the dashboards of the agents on the service cluster, or in the other contexts of the kubeconfig; empty if none is found.
 pub async fn forwarding() -> String {
-    let found = tokio::time::timeout(PATIENCE, deployment::all("")).await.ok().and_then(Result::ok).unwrap_or_default();
-    let lines = found.iter().filter_map(|agent| {
-        let (namespace, name) = agent.name.split_once('/')?;
-        Some(format!(
-            "  kubectl -n {namespace} port-forward deployment/{name} 8086 & carrick top    # for {}",
-            agent.slice
-        ))
-    });
-    let lines: Vec<String> = lines.collect();
-    if lines.is_empty() {
+    let here = tokio::time::timeout(PATIENCE, deployment::all("")).await.ok().and_then(Result::ok).unwrap_or_default();
+    let mut found: Vec<(String, Agent)> = here.into_iter().map(|agent| ("kubectl".to_owned(), agent)).collect();
+    if found.is_empty() {
+        let others = in_contexts("", async |file| deployment::all(file).await.ok()).await;
+        for (context, agents) in others {
+            let kubectl = format!("kubectl --context {}", quoted(&context));
+            found.extend(agents.into_iter().map(|agent| (kubectl.clone(), agent)));
+        }
+    }
+    if found.is_empty() {
         return String::new();
     }
-    format!(
-        "no dashboard answers here; the agents on the service cluster, in the chart with dashboard.enabled:\n{}\n",
-        lines.join("\n")
-    )
+    let parts = found.iter().zip(FIRST_PORT..).map(|((kubectl, agent), local)| {
+        let Agent { name, slice, dashboard } = agent;
+        match dashboard {
+            Some(dashboard) => format!("Deployment {name}, for {slice}:\n{}", dashboard.commands((kubectl, name), local)),
+            None => format!(
+                "Deployment {name}, for {slice}, serves no dashboard: start it with --dashboard-address :8086, in the chart with \
+                 dashboard.enabled=true\n"
+            ),
+        }
+    });
+    format!("no dashboard answers here; of the agents in clusters:\n{}", parts.collect::<Vec<_>>().concat())
 }
 
 /// Whether a kubeconfig is the one that was given, if one was.

@@ -23,7 +23,8 @@ use crate::ui::{Output, colours, print, print_json, waiting};
 /// that the konnector has. Writes nothing.
 /// Exit code 0: everything works; 1: something needs attention; 2: something does not work.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("side").required(true).multiple(true).args(["kubeconfig", "provider_kubeconfig"]))]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
+#[command(group = clap::ArgGroup::new("side").required(true).multiple(true).args(["kubeconfig", "provider_kubeconfig"]))]
 pub struct Args {
     /// Kubeconfig of the consumer's cluster
     #[arg(long, value_name = "FILE")]
@@ -38,6 +39,10 @@ pub struct Args {
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
+
+const USAGE: &str = "\
+carrick bind doctor --kubeconfig <FILE> [OPTIONS]
+       carrick bind doctor --provider-kubeconfig <FILE> [OPTIONS]";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -20,11 +20,12 @@ const KINDS: &str = "kind\"?: *\"?(CustomResourceDefinition|APIResourceSchema)";
 /// The release that is compared with, its definitions, and those of the working tree.
 pub fn read(given: &str, paths: &[String]) -> anyhow::Result<(String, Vec<Definition>, Vec<Definition>)> {
     let name = if given.is_empty() { last_release()? } else { given.to_owned() };
-    let found = git(&["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{name}^{{commit}}")]);
-    let commit = found.ok().flatten().with_context(|| {
-        format!("git knows no tag or commit {name}; a clone without tags gets them by git fetch --tags --unshallow")
+    let commit = commit(&name)?.with_context(|| {
+        let last = last_release().map(|last| format!("the last release here is {last}; ")).unwrap_or_default();
+        format!(
+            "git knows no tag or commit {name}; {last}a clone without tags gets them by git fetch --tags --unshallow"
+        )
     })?;
-    let commit = text(&commit).trim().to_owned();
     let before = definitions(&files(Some(&commit), paths)?, paths, |file| {
         git(&["show", &format!("{commit}:./{file}")])?.with_context(|| format!("git has no {file} at {name}"))
     })?;
@@ -40,8 +41,18 @@ pub fn read(given: &str, paths: &[String]) -> anyhow::Result<(String, Vec<Defini
     Ok((name, before, after))
 }
 
+/// The commit with a name, if there is one.
+fn commit(name: &str) -> anyhow::Result<Option<String>> {
+    let found = git(&["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])?;
+    Ok(found.map(|commit| text(&commit).trim().to_owned()))
+}
+
 /// The highest version among the tags before this commit.
 fn last_release() -> anyhow::Result<String> {
+    ensure!(
+        commit("HEAD")?.is_some(),
+        "this repository has no commit yet, so nothing was released; carrick diff OLD NEW compares files"
+    );
     // A commit that is a release itself is compared with the one before.
     let tags = git(&["tag", "--merged", "HEAD", "--no-contains", "HEAD"])?.unwrap_or_default();
     highest(text(&tags).lines()).map(str::to_owned).context(
@@ -107,7 +118,12 @@ fn git(arguments: &[&str]) -> anyhow::Result<Option<Vec<u8>>> {
     match ended.status.code() {
         Some(0) => Ok(Some(ended.stdout)),
         Some(1) => Ok(None),
-        _ => bail!("git {}: {}", arguments.first().unwrap_or(&""), text(&ended.stderr).trim()),
+        _ => {
+            let problem = text(&ended.stderr);
+            let outside = problem.contains("not a git repository");
+            let way_out = if outside { "; carrick diff OLD NEW compares files without git" } else { "" };
+            bail!("git {}: {}{way_out}", arguments.first().unwrap_or(&""), problem.trim())
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::withdraw;
 /// The kubeconfig holds a token that ends after --token-duration. The agent renews it by itself whenever half of its time is over; so does this command when
 /// it is run again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["crd", "from_cluster", "published_resource"])))]
 #[allow(clippy::struct_excessive_bools, reason = "one per flag")]
 pub struct UpArgs {
@@ -90,6 +90,11 @@ pub enum Output {
     /// As kubectl takes it.
     Yaml,
 }
+
+const USAGE: &str = "\
+carrick provider up --crd <FILE> [OPTIONS]
+       carrick provider up --from-cluster <GROUP/KIND> [OPTIONS]
+       carrick provider up --published-resource <FILE> [OPTIONS]";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -27,12 +27,15 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   carrick toolkit path get --data obj.yaml spec.image
-  carrick toolkit path get --data obj.yaml 'spec.containers.#(name==\"web\").image'
-  carrick toolkit path get --data obj.yaml 'metadata.annotations.example\\.com/owner'
+  carrick toolkit path get --data obj.yaml \\
+    'spec.containers.#(name==\"web\").image'
+  carrick toolkit path get --data obj.yaml \\
+    'metadata.annotations.example\\.com/owner'
       a dot that belongs to the key
   carrick toolkit path set --data obj.yaml spec.replicas --value 3
   carrick toolkit path delete --data obj.yaml spec.containers.0
-  echo '{\"op\":\"sjsonset\",\"path\":\"a.b\",\"input\":\"{}\",\"value\":1}' | carrick toolkit path --batch
+  echo '{\"op\":\"sjsonset\",\"path\":\"a.b\",\"input\":\"{}\",\"value\":1}' |
+    carrick toolkit path --batch
       many questions at once: {\"output\":\"{\\\"a\\\":{\\\"b\\\":1}}\"}";
 
 #[derive(Debug, Subcommand)]

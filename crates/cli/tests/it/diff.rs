@@ -146,6 +146,12 @@ fn changed_files_of_a_repository_are_judged_with_nothing_but_git() {
     assert_eq!(run(&["--fail-on", "everything"]).0, 1);
 }
 
+/// The same in a folder that belongs to no repository, whatever is around it.
+fn outside(mut command: Command, folder: &std::path::Path) -> (i32, String) {
+    let output = command.current_dir(folder).env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap()).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
 /// With a repository, its last release is what to compare with.
 #[test]
 fn files_are_compared_with_the_last_release_wherever_they_were_then() {
@@ -165,7 +171,14 @@ fn files_are_compared_with_the_last_release_wherever_they_were_then() {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     };
+    for arguments in [&["--against-release"][..], &["--against-release=v1.0.0"]] {
+        let output = carrick(&[&["diff"], arguments].concat());
+        let (code, told) = outside(output, &folder);
+        assert!(code == 1 && told.contains("not a git repository") && told.contains("carrick diff OLD NEW"), "{told}");
+    }
     git(&["init", "--quiet"]);
+    let (code, _, told) = run(&["--against-release"]);
+    assert!(code == 1 && told.contains("this repository has no commit yet"), "{told}");
     let commit = |message: &str| {
         git(&["add", "--all"]);
         git(&["commit", "--quiet", "--allow-empty", "--message", message]);
@@ -195,7 +208,11 @@ fn files_are_compared_with_the_last_release_wherever_they_were_then() {
     let (code, _, told) = run(&["--against-release=v1.9.0", "config/all.yaml"]);
     assert!(code == 0 && told.contains("had no definitions at v1.9.0"), "{told}");
     for (arguments, words) in [
-        (&["--against-release=nowhere"][..], "git knows no tag or commit nowhere"),
+        (&["--against-release=nowhere"][..], "git knows no tag or commit nowhere; the last release here is v1.10.0"),
+        (
+            &["--against-release=v1.10.0-dirty"],
+            "git knows no tag or commit v1.10.0-dirty; the last release here is v1.10.0",
+        ),
         (&["--against-release=--output=x"], "git knows no tag or commit --output=x"),
         (&["--against-release", "nothing"], "nothing has no CustomResourceDefinition"),
         (&["one.yaml"], "two files are compared, OLD and NEW"),

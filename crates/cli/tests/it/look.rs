@@ -95,13 +95,13 @@ impl Stage {
     }
 
     /// The address of the dashboard that `carrick dev` prints.
-    fn dashboard(&self) -> String {
+    pub(crate) fn dashboard(&self) -> String {
         let line = self.dev.output.lines().find(|line| line.starts_with("dashboard")).unwrap();
         line.split_whitespace().nth(1).unwrap().to_owned()
     }
 
     /// The namespace of the agent, which has the name of the run.
-    fn namespace(&self) -> String {
+    pub(crate) fn namespace(&self) -> String {
         let kubeconfig = self.folder.path("dev/service.kubeconfig");
         let output = crate::running::kubectl(&["--kubeconfig", &kubeconfig, "get", "ns", "-o", "name"]);
         let found = output.map(|output| String::from_utf8(output.stdout).unwrap()).unwrap_or_default();
@@ -205,107 +205,8 @@ fn the_way_of_an_order_is_a_tree_down_to_what_the_operator_made() {
     assert!(code == Some(1) && told.contains("default/other"), "{code:?} {told}");
 }
 
-#[test]
-fn without_flags_the_agent_is_found_by_its_deployment() {
-    let stage = Stage::open("found");
-    let (service, kcp) = (stage.folder.path("dev/service.kubeconfig"), stage.folder.path("dev/provider.kubeconfig"));
-    let kubectl = |arguments: &[&str]| {
-        let all = [&["--kubeconfig", &service][..], arguments].concat();
-        let Some(output) = crate::running::kubectl(&all) else { return false };
-        assert!(output.status.success(), "{output:?}");
-        true
-    };
-    let namespace = stage.namespace();
-    if !kubectl(&["create", "secret", "generic", "kcp", "-n", &namespace, &format!("--from-file=kubeconfig={kcp}")]) {
-        return;
-    }
-    // Nobody was asked, so nothing is found yet.
-    let (code, _, told) = ask(&["doctor", "--kubeconfig", &service]);
-    assert!(code == Some(2) && told.contains("no Deployment of an agent was found"), "{code:?} {told}");
-    for name in ["one", "two"] {
-        let container = json!({
-            "name": "agent", "image": "agent", "volumeMounts": [{ "name": "kcp", "mountPath": "/kcp" }],
-            "args": [
-                "--apiexportendpointslice-ref=dev", "--kcp-kubeconfig=/kcp/kubeconfig", "--agent-name=dev",
-                format!("--namespace={namespace}"),
-            ],
-        });
-        let template = json!({
-            "metadata": { "labels": { "app": name } },
-            "spec": { "containers": [container], "volumes": [{ "name": "kcp", "secret": { "secretName": "kcp" } }] },
-        });
-        let deployment = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "namespace": namespace },
-            "spec": { "selector": { "matchLabels": { "app": name } }, "template": template },
-        });
-        fs::write(stage.folder.path("deployment.json"), deployment.to_string()).unwrap();
-        kubectl(&["apply", "-f", &stage.folder.path("deployment.json")]);
-        let (code, out, told) = ask(&["doctor", "--kubeconfig", &service, "--fail-on", "red"]);
-        if name == "one" {
-            assert!(told.contains(&format!("--from-deployment {namespace}/one")), "{told}");
-            assert!(code == Some(0) && out.contains("buckets is published as"), "{code:?} {out}");
-            let (code, out, _) = ask(&["explain", "--kubeconfig", &service]);
-            assert!(code == Some(0) && out.contains("default/first"), "{code:?} {out}");
-            let (code, out, _) = ask(&["diff", "--kubeconfig", &service]);
-            assert_eq!(code, Some(0), "{out}");
-            let top = carrick(&["top", "--once"]).env("KUBECONFIG", &service).output().unwrap();
-            let told = String::from_utf8(top.stderr).unwrap();
-            let command = format!("kubectl -n {namespace} port-forward deployment/one 8086 & carrick top");
-            assert!(top.status.code() == Some(1) && told.contains(&command), "{told}");
-        } else {
-            assert_eq!(code, Some(2));
-            for name in ["one", "two"] {
-                assert!(told.contains(&format!("{namespace}/{name}, for dev")), "{told}");
-            }
-        }
-    }
-}
-
-#[test]
-fn without_flags_what_runs_on_this_machine_is_found_and_the_flags_are_printed() {
-    let stage = Stage::open("found-here");
-    let nowhere = stage.folder.path("no.kubeconfig");
-    let here = |arguments: &[&str]| {
-        let mut command = carrick(arguments);
-        command.env("XDG_STATE_HOME", stage.folder.path("state")).env("KUBECONFIG", &nowhere);
-        let output = command.output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
-    let (service, kcp) = (stage.folder.path("dev/service.kubeconfig"), stage.folder.path("dev/provider.kubeconfig"));
-    let flags = format!(
-        "# --kubeconfig {service} --kcp-kubeconfig {kcp} --apiexportendpointslice-ref dev --namespace carrick-dev-"
-    );
-    let (code, out, told) = here(&["doctor", "--fail-on", "red"]);
-    assert!(told.contains(&flags) && told.contains(" --agent-name dev "), "{told}");
-    assert!(code == Some(0) && out.contains("buckets is published as"), "{code:?} {out} {told}");
-    for command in [["explain"].as_slice(), &["trace", "default/first"], &["drift"], &["diff"], &["withdraw", "Bucket"]]
-    {
-        let (code, out, told) = here(command);
-        assert!(code == Some(0) && told.contains(&flags), "{command:?}: {code:?} {out} {told}");
-    }
-    let (code, out, told) = here(&["top", "--once"]);
-    assert!(code == Some(0) && out.contains("buckets") && told.contains(&stage.dashboard()), "{out} {told}");
-    // Whoever gives the kubeconfigs needs neither the name of the slice nor the namespace.
-    let (code, out, told) = ask(&["explain", "--kubeconfig", &service, "--kcp-kubeconfig", &kcp]);
-    assert!(told.contains(&flags) && code == Some(0) && out.contains("default/first"), "{code:?} {out} {told}");
-    // Of two, somebody chooses.
-    let data = stage.folder.path("plane");
-    let arguments = ["plane", "--data-dir", &data, "--port-kcp", "0", "--port-service", "0"];
-    let mut plane = Running::start_noted(&arguments, &stage.folder.path("state"));
-    plane.until("Running until Ctrl-C");
-    let (code, _, told) = here(&["explain"]);
-    assert!(code == Some(1) && told.contains("there are several agents"), "{code:?} {told}");
-    assert!(told.contains("1  carrick dev, ") && told.contains("2  carrick plane, "), "{told}");
-    // One that ends, however it does, is not found any more. What is left has nothing to look at yet.
-    let (code, _) = stage.dev.stop("KILL");
-    assert_eq!(code, None);
-    let (code, _, told) = here(&["doctor"]);
-    assert!(code == Some(2) && told.contains("has no APIExportEndpointSlice"), "{code:?} {told}");
-}
-
 /// Exit code, standard output and standard error of a command.
-fn ask(arguments: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn ask(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = carrick(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))

@@ -8,6 +8,7 @@ mod bind_doctor;
 mod demo;
 mod dev;
 mod diff;
+mod found;
 mod https;
 mod import;
 mod look;

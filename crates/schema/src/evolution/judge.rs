@@ -214,3 +214,45 @@ fn schemas(
 pub fn harm(old: &crate::Schema, new: &crate::Schema, stored: &Value) -> Option<String> {
     witness::effect(old, new, stored).map(|effect| effect.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::compile::COMPILED;
+
+    /// A kind with many fields, some of which may be shorter in the new definition.
+    fn definition(shorter: usize) -> Definition {
+        let field = |at: usize| {
+            let mut field = json!({ "type": "string", "x-kubernetes-validations": [{ "rule": "size(self) < 9" }] });
+            if at < shorter {
+                field["maxLength"] = 1.into();
+            }
+            (format!("f{at}"), field)
+        };
+        let fields: serde_json::Map<String, Value> = (0..300).map(field).collect();
+        let spec = json!({ "type": "object", "properties": fields });
+        let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
+        let document = json!({
+            "kind": "CustomResourceDefinition", "metadata": { "name": "wides.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Wide", "plural": "wides" },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": schema }],
+            },
+        });
+        Definition::read(&document).unwrap()
+    }
+
+    #[test]
+    fn an_example_for_one_change_costs_no_look_at_all_the_rest_of_a_large_kind() {
+        let judged = |shorter: usize| {
+            let before = COMPILED.get();
+            let report = diff(&definition(0), &definition(shorter));
+            assert_eq!(report.changes.iter().filter(|change| change.example.is_some()).count(), shorter);
+            COMPILED.get() - before
+        };
+        let (one, many) = (judged(1), judged(100));
+        assert!(many - one < 100 * 30, "{} nodes compiled for each change", (many - one) / 99);
+    }
+}

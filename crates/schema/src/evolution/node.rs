@@ -1,6 +1,8 @@
 //! What a node of a schema says, read the way the API server reads it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
@@ -70,40 +72,48 @@ pub(crate) fn keeps_unknown(schema: &Value) -> bool {
 }
 
 /// A node where anything is kept as it is.
-fn anything() -> Value {
-    json!({"x-kubernetes-preserve-unknown-fields": true, "nullable": true})
-}
+static ANYTHING: LazyLock<Value> =
+    LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true, "nullable": true}));
 
 /// A node of which nothing is said: objects there lose their fields.
-fn unsaid() -> Value {
-    json!({"nullable": true})
-}
+static UNSAID: LazyLock<Value> = LazyLock::new(|| json!({"nullable": true}));
+
+/// A node, borrowed wherever it stands in a schema: whole kinds are walked thousands of times, and most of what is below a node is never used.
+pub(crate) type Node<'a> = Cow<'a, Value>;
 
 /// The node of a field; `None` where such a field is dropped.
-pub(crate) fn child(schema: &Value, name: &str) -> Option<Value> {
-    schema["properties"].get(name).cloned().or_else(|| rest(schema))
+pub(crate) fn child<'a>(schema: &'a Value, name: &str) -> Option<Node<'a>> {
+    schema["properties"].get(name).map(Cow::Borrowed).or_else(|| rest(schema))
 }
 
 /// The node of all fields that a schema does not name; `None` where they are dropped.
-pub(crate) fn rest(schema: &Value) -> Option<Value> {
+pub(crate) fn rest(schema: &Value) -> Option<Node<'_>> {
     match schema.get("additionalProperties") {
-        Some(node @ Value::Object(_)) => Some(node.clone()),
-        Some(Value::Bool(true)) => Some(unsaid()),
-        _ => keeps_unknown(schema).then(anything),
+        Some(node @ Value::Object(_)) => Some(Cow::Borrowed(node)),
+        Some(Value::Bool(true)) => Some(Cow::Borrowed(&*UNSAID)),
+        _ => keeps_unknown(schema).then(|| Cow::Borrowed(&*ANYTHING)),
     }
 }
 
 /// The node of the items of a list. A list that keeps unknown fields keeps those of its items.
-pub(crate) fn item(schema: &Value) -> Value {
+pub(crate) fn item(schema: &Value) -> Node<'_> {
     match schema.get("items").filter(|items| items.is_object()) {
         Some(items) if keeps_unknown(schema) => {
             let mut items = items.clone();
             items["x-kubernetes-preserve-unknown-fields"] = Value::Bool(true);
-            items
+            Cow::Owned(items)
         }
-        Some(items) => items.clone(),
-        None if keeps_unknown(schema) => anything(),
-        None => unsaid(),
+        Some(items) => Cow::Borrowed(items),
+        None if keeps_unknown(schema) => Cow::Borrowed(&*ANYTHING),
+        None => Cow::Borrowed(&*UNSAID),
+    }
+}
+
+/// The node that a step from another one leads to, if it leads anywhere.
+pub(crate) fn down<'a>(here: Node<'a>, step: impl for<'b> FnOnce(&'b Value) -> Option<Node<'b>>) -> Option<Node<'a>> {
+    match here {
+        Cow::Borrowed(here) => step(here),
+        Cow::Owned(here) => step(&here).map(|below| Cow::Owned(below.into_owned())),
     }
 }
 

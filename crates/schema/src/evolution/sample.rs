@@ -87,11 +87,12 @@ impl Sampler<'_> {
     }
 
     fn objects(self, schema: &Value, other: &Value) -> Vec<Value> {
-        let fields = schema["properties"].as_object().cloned().unwrap_or_default();
+        let none = Map::new();
+        let fields = schema["properties"].as_object().unwrap_or(&none);
         let required = node::required(schema);
         let mut least = Map::new();
         for name in &required {
-            let known = fields.get(name).cloned().or_else(|| node::child(schema, name)).unwrap_or_default();
+            let known = node::child(schema, name).unwrap_or_default();
             // A default fills it in.
             if known.get("default").is_some_and(|default| !default.is_null()) {
                 continue;
@@ -125,10 +126,10 @@ impl Sampler<'_> {
         }
         all.push(Value::Object(least.clone()));
         if self.depth > 0 {
-            self.fuller(&fields, other, &least, &mut all, self.most(schema) / fields.len().clamp(1, 4));
+            self.fuller(fields, other, &least, &mut all, self.most(schema) / fields.len().clamp(1, 4));
         }
         for count in wanted.into_iter().filter(|count| *count <= SIZE) {
-            all.push(Value::Object(self.filled(schema, &fields, least.clone(), count)));
+            all.push(Value::Object(self.filled(schema, fields, least.clone(), count)));
         }
         if schema["minProperties"]
             .as_u64()
@@ -136,7 +137,7 @@ impl Sampler<'_> {
         {
             all.rotate_right(1);
             let count = schema["minProperties"].as_u64().unwrap_or_default().min(SIZE);
-            all.insert(0, Value::Object(self.filled(schema, &fields, least, count)));
+            all.insert(0, Value::Object(self.filled(schema, fields, least, count)));
         } else if let (Some(rest), true) = (node::rest(schema), self.depth > 0) {
             for value in self.below().values(&rest, &rest).into_iter().take(4) {
                 let mut map = least.clone();

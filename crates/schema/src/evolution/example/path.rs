@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::evolution::node;
+use crate::evolution::node::{self, Node};
 
 /// One step from a value to a value below.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,15 +42,11 @@ impl Place {
     }
 
     /// What a schema says about it.
-    pub(super) fn schema(&self, root: &Value) -> Option<Value> {
-        let mut here = root.clone();
-        for part in &self.0 {
-            here = match part {
-                Part::Field(name) => node::child(&here, name)?,
-                Part::Index(_) => node::item(&here),
-            };
-        }
-        Some(here)
+    pub(super) fn schema<'a>(&self, root: &'a Value) -> Option<Node<'a>> {
+        self.0.iter().try_fold(Node::Borrowed(root), |here, part| match part {
+            Part::Field(name) => node::down(here, |here| node::child(here, name)),
+            Part::Index(_) => node::down(here, |here| Some(node::item(here))),
+        })
     }
 
     /// What an object has there.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::evolution::node;
+use crate::evolution::node::{self, Node};
 use crate::evolution::step::Step;
 
 /// The part of a node that a change is about.
@@ -15,23 +15,24 @@ pub(super) enum Part {
 }
 
 /// The node at a path.
-pub(super) fn at(schema: &Value, steps: &[Step]) -> Option<Value> {
-    let mut here = schema.clone();
-    for step in steps {
-        here = match step {
-            Step::Field(name) => node::child(&here, name)?,
-            Step::Item => node::item(&here),
-            Step::Value => node::rest(&here)?,
-        };
+pub(super) fn at<'a>(schema: &'a Value, steps: &[Step]) -> Option<Node<'a>> {
+    steps.iter().try_fold(Node::Borrowed(schema), step_down)
+}
+
+/// The node that a step from another one leads to.
+pub(super) fn step_down<'a>(here: Node<'a>, step: &Step) -> Option<Node<'a>> {
+    match step {
+        Step::Field(name) => node::down(here, |here| node::child(here, name)),
+        Step::Item => node::down(here, |here| Some(node::item(here))),
+        Step::Value => node::down(here, node::rest),
     }
-    Some(here)
 }
 
 /// The old schema with one change.
 pub(super) fn isolated(old: &Value, new: &Value, place: &[Step], part: Part) -> Option<Value> {
     let wanted = at(new, place);
     let mut schema = old.clone();
-    change(&mut schema, place, part, wanted.as_ref())?;
+    change(&mut schema, place, part, wanted.as_deref())?;
     Some(schema)
 }
 
@@ -61,16 +62,20 @@ fn change(here: &mut Value, steps: &[Step], part: Part, wanted: Option<&Value>) 
                 }
                 return Some(());
             }
-            let made = node::child(here, name).or_else(|| rest.is_empty().then(Value::default))?;
-            if !here["properties"].is_object() {
-                here["properties"] = serde_json::json!({});
+            if here["properties"].get(name).is_none() {
+                let made = node::rest(here).map(Node::into_owned).or_else(|| rest.is_empty().then(Value::default))?;
+                if !here["properties"].is_object() {
+                    here["properties"] = serde_json::json!({});
+                }
+                here["properties"][name.as_str()] = made;
             }
-            let fields = here["properties"].as_object_mut()?;
-            fields.entry(name.clone()).or_insert(made)
+            &mut here["properties"][name.as_str()]
         }
         Step::Item => {
-            let made = node::item(here);
-            here["items"] = made;
+            if !here["items"].is_object() || node::keeps_unknown(here) {
+                let made = node::item(here).into_owned();
+                here["items"] = made;
+            }
             &mut here["items"]
         }
         Step::Value => {
@@ -78,8 +83,10 @@ fn change(here: &mut Value, steps: &[Step], part: Part, wanted: Option<&Value>) 
                 here.as_object_mut()?.remove("additionalProperties")?;
                 return Some(());
             }
-            let made = node::rest(here)?;
-            here["additionalProperties"] = made;
+            if !here["additionalProperties"].is_object() {
+                let made = node::rest(here)?.into_owned();
+                here["additionalProperties"] = made;
+            }
             &mut here["additionalProperties"]
         }
     };

@@ -234,7 +234,10 @@ impl Walk {
 
 /// Two items with different old keys and the same new ones.
 fn twins(item: &Value, old: &[String], new: &[String]) -> Option<Value> {
-    let value = |key: &String, turn: usize| samples(&node::child(item, key)?).into_iter().nth(turn);
+    let value = |key: &String, turn: usize| {
+        let child = node::child(item, key)?;
+        samples(&child).into_iter().nth(turn)
+    };
     let base = samples(item).into_iter().find(Value::is_object)?;
     let one = |turn: usize| {
         let mut item = base.clone();

@@ -1,12 +1,13 @@
 //! Examples: objects that were valid and are not any more, or are stored differently. None is shown that the validator has not seen.
 
+use std::cell::{LazyCell, OnceCell};
 use std::fmt;
 
 use crate::{Cause, Schema};
 use serde_json::{Value, json};
 
-use super::isolate::{Part, at, isolated};
-use crate::evolution::node;
+use super::isolate::{Part, at, isolated, step_down};
+use crate::evolution::node::{self, Node};
 use crate::evolution::sample::{near, samples, smallest};
 use crate::evolution::step::Step;
 
@@ -72,69 +73,85 @@ pub(super) fn effect(old: &Schema, new: &Schema, object: &Value) -> Option<Effec
 /// Looks for examples between two schemas.
 pub(super) struct Witness<'a> {
     old: &'a Value,
-    new: &'a Value,
+    /// The schemas of whole objects.
+    roots: (Value, Value),
     compiled: Option<(Schema, Schema)>,
+    /// Whole objects with many fields, for rules that look at several of them; made when they are first needed.
+    bases: OnceCell<Vec<Value>>,
     head: Value,
     tries: usize,
 }
 
 impl<'a> Witness<'a> {
     /// Between two schemas of objects of that apiVersion and kind.
-    pub(super) fn new(old: &'a Value, new: &'a Value, (api_version, kind): (&str, &str)) -> Self {
+    pub(super) fn new(old: &'a Value, new: &Value, (api_version, kind): (&str, &str)) -> Self {
         // Rules that cannot be compiled are refused by the API server; without them, there are no examples.
         let compiled = Schema::compile(old).ok().zip(Schema::compile(new).ok());
         let head = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "example"}});
-        Self { old, new, compiled, head, tries: 0 }
+        let bases = OnceCell::new();
+        Self { old, roots: (node::whole(old), node::whole(new)), compiled, bases, head, tries: 0 }
     }
 
     /// An example with one of the values at a node, or another value that the old schema allows there. It shows this change, not others: with
     /// this change alone it would be an example, too.
     pub(super) fn find(&mut self, seek: &[Step], values: &[Value], (place, part): (&[Step], Part)) -> Option<Seen> {
         let (old, new) = self.compiled.as_ref()?;
-        let (old_root, new_root) = (node::whole(self.old), node::whole(self.new));
-        // Where a change cannot be made by itself, all of them have to do.
-        let alone = isolated(&old_root, &new_root, place, part).and_then(|schema| Schema::compile(&schema).ok());
-        let alone = alone.as_ref().unwrap_or(new);
-        let (before, after) = (at(&old_root, seek)?, at(&new_root, seek));
-        let others = near(&before, after.as_ref().unwrap_or(&before));
-        let bases: Vec<Value> = if seek.is_empty() { Vec::new() } else { self.bases() };
+        let (old_root, new_root) = (&self.roots.0, &self.roots.1);
+        let way = Way::new(old_root, seek)?;
+        let (before, after) = (way.end(), at(new_root, seek));
+        // All of these take long where a kind is large, and most examples are found without.
+        let others = LazyCell::new(|| near(before, after.as_deref().unwrap_or(before)));
+        let bases = LazyCell::new(|| if seek.is_empty() { &[][..] } else { rich(&self.bases, self.old) });
+        let alone = LazyCell::new(|| {
+            let schema = isolated(old_root, new_root, place, part)?;
+            Schema::compile_like(&schema, (self.old, old)).ok()
+        });
+        let (way, others, bases) = (&way, &others, &bases);
+        let later = std::iter::once(());
+        let all = || values.iter().chain(later.clone().flat_map(move |()| others.iter()));
         // Small objects first, then the same values among others.
-        let small = values.iter().chain(&others).map(|value| build(&old_root, seek, value));
-        let among = bases.iter().flat_map(|base| values.iter().chain(&others).map(move |value| (base, value)));
-        let among = among.map(|(base, value)| graft(&old_root, base, seek, value));
+        let small = all().map(|value| way.build(value));
+        let among = later.clone().flat_map(|()| bases.iter());
+        let among = among.flat_map(|base| all().map(move |value| way.graft(base, value)));
         for object in small.chain(among).flatten().filter(Value::is_object).take(TRIES) {
             if self.tries >= ALL_TRIES {
                 return None;
             }
             self.tries += 1;
-            let object = self.headed(object);
-            let Some(seen) = effect(old, alone, &object) else { continue };
-            if effect(old, new, &object).is_some() {
-                let is_stuck = matches!(seen, Effect::Refused(_)) && is_stuck(old, alone, &object);
+            let object = headed(&self.head, object);
+            let Some(together) = effect(old, new, &object) else { continue };
+            // Where a change cannot be made by itself, all of them have to do.
+            let (schema, seen) = match &*alone {
+                Some(alone) => (alone, effect(old, alone, &object)),
+                None => (new, Some(together)),
+            };
+            if let Some(seen) = seen {
+                let is_stuck = matches!(seen, Effect::Refused(_)) && is_stuck(old, schema, &object);
                 return Some(Seen { object, is_stuck });
             }
         }
         None
     }
+}
 
-    /// Whole objects with many fields, for rules that look at several of them.
-    fn bases(&self) -> Vec<Value> {
-        samples(self.old).into_iter().filter(Value::is_object).take(4).collect()
-    }
+/// Whole objects with many fields, made once.
+fn rich<'a>(known: &'a OnceCell<Vec<Value>>, schema: &Value) -> &'a [Value] {
+    known.get_or_init(|| samples(schema).into_iter().filter(Value::is_object).take(4).collect())
+}
 
-    fn headed(&self, mut object: Value) -> Value {
-        for key in ["apiVersion", "kind"] {
-            object[key] = self.head[key].clone();
-        }
-        if !object["metadata"]["name"].is_string() {
-            let name = self.head["metadata"]["name"].clone();
-            match &mut object["metadata"] {
-                Value::Object(metadata) => drop(metadata.insert("name".to_owned(), name)),
-                other => *other = json!({"name": name}),
-            }
-        }
-        object
+/// An object with apiVersion, kind and a name.
+fn headed(head: &Value, mut object: Value) -> Value {
+    for key in ["apiVersion", "kind"] {
+        object[key] = head[key].clone();
     }
+    if !object["metadata"]["name"].is_string() {
+        let name = head["metadata"]["name"].clone();
+        match &mut object["metadata"] {
+            Value::Object(metadata) => drop(metadata.insert("name".to_owned(), name)),
+            other => *other = json!({"name": name}),
+        }
+    }
+    object
 }
 
 /// Whether a stored object cannot even be labelled under the new schema: what is checked at every write is not forgiven.
@@ -145,45 +162,75 @@ fn is_stuck(old: &Schema, new: &Schema, object: &Value) -> bool {
     !new.validate(&labelled, Some(&existing)).is_empty()
 }
 
-/// The smallest value of a schema that has a given value at a path.
-fn build(schema: &Value, steps: &[Step], value: &Value) -> Option<Value> {
-    let Some((step, rest)) = steps.split_first() else { return Some(value.clone()) };
-    let base = smallest(schema).unwrap_or_default();
-    graft_step(schema, base, step, rest, value)
+/// The way from the root of a schema to a node. What is at each station is found once, however many values are tried at its end.
+struct Way<'a> {
+    steps: &'a [Step],
+    /// The nodes: the root, and where each step leads.
+    nodes: Vec<Node<'a>>,
+    /// The smallest value of each node.
+    least: Vec<OnceCell<Value>>,
 }
 
-/// A value with another one at a path.
-fn graft(schema: &Value, base: &Value, steps: &[Step], value: &Value) -> Option<Value> {
-    let Some((step, rest)) = steps.split_first() else { return Some(value.clone()) };
-    graft_step(schema, base.clone(), step, rest, value)
-}
-
-fn graft_step(schema: &Value, mut base: Value, step: &Step, rest: &[Step], value: &Value) -> Option<Value> {
-    let key = match step {
-        Step::Field(name) => name.as_str(),
-        Step::Value => "key",
-        Step::Item => {
-            let items = node::item(schema);
-            let mut list = base.as_array().cloned().unwrap_or_default();
-            let made = match list.first() {
-                Some(first) if !rest.is_empty() => graft(&items, first, rest, value)?,
-                _ => build(&items, rest, value)?,
-            };
-            match list.first_mut() {
-                Some(first) => *first = made,
-                None => list.push(made),
-            }
-            return Some(Value::Array(list));
+impl<'a> Way<'a> {
+    fn new(root: &'a Value, steps: &'a [Step]) -> Option<Self> {
+        let mut nodes = vec![Node::Borrowed(root)];
+        for step in steps {
+            nodes.push(step_down(nodes.last()?.clone(), step)?);
         }
-    };
-    let below = node::child(schema, key).or_else(|| node::rest(schema))?;
-    if !base.is_object() {
-        base = json!({});
+        let least = nodes.iter().map(|_| OnceCell::new()).collect();
+        Some(Self { steps, nodes, least })
     }
-    let made = match base.get(key).filter(|_| !rest.is_empty()) {
-        Some(known) => graft(&below, known, rest, value)?,
-        None => build(&below, rest, value)?,
-    };
-    base[key] = made;
-    Some(base)
+
+    /// The node at the end.
+    fn end(&self) -> &Value {
+        self.nodes.last().map_or(&Value::Null, |node| node)
+    }
+
+    /// The smallest object that has a value at the end.
+    fn build(&self, value: &Value) -> Option<Value> {
+        self.build_from(0, value)
+    }
+
+    /// An object with another value at the end.
+    fn graft(&self, base: &Value, value: &Value) -> Option<Value> {
+        self.graft_from(0, base, value)
+    }
+
+    fn build_from(&self, station: usize, value: &Value) -> Option<Value> {
+        let Some(step) = self.steps.get(station) else { return Some(value.clone()) };
+        let least = self.least[station].get_or_init(|| smallest(&self.nodes[station]).unwrap_or_default());
+        self.step(station, step, least.clone(), value)
+    }
+
+    fn graft_from(&self, station: usize, base: &Value, value: &Value) -> Option<Value> {
+        let Some(step) = self.steps.get(station) else { return Some(value.clone()) };
+        self.step(station, step, base.clone(), value)
+    }
+
+    fn step(&self, station: usize, step: &Step, mut base: Value, value: &Value) -> Option<Value> {
+        let is_last = station + 1 == self.steps.len();
+        let below = |known: Option<&Value>| match known.filter(|_| !is_last) {
+            Some(known) => self.graft_from(station + 1, known, value),
+            None => self.build_from(station + 1, value),
+        };
+        let key = match step {
+            Step::Field(name) => name.as_str(),
+            Step::Value => "key",
+            Step::Item => {
+                let mut list = base.as_array().cloned().unwrap_or_default();
+                let made = below(list.first())?;
+                match list.first_mut() {
+                    Some(first) => *first = made,
+                    None => list.push(made),
+                }
+                return Some(Value::Array(list));
+            }
+        };
+        if !base.is_object() {
+            base = json!({});
+        }
+        let made = below(base.get(key))?;
+        base[key] = made;
+        Some(base)
+    }
 }

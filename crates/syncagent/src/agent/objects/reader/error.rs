@@ -38,6 +38,8 @@ pub(in crate::agent::objects) enum ReadError {
     LeftBehind {
         /// Identifier of the entry.
         identifier: String,
+        /// Where it is.
+        side: Side,
         /// The object.
         at: String,
         /// What is missing.
@@ -97,6 +99,7 @@ impl ReadError {
                 Role::Provider => provider_side(&forbidden.identifier),
             },
             Self::Server { identifier, .. } => provider_side(identifier),
+            Self::LeftBehind { identifier, side, .. } if side.role == Role::Provider => provider_side(identifier),
             Self::NoKind { .. } | Self::LeftBehind { .. } | Self::Hidden { .. } | Self::Rules { .. } => {
                 self.to_string()
             }
@@ -158,5 +161,21 @@ mod tests {
         let wide = ["ClusterRole", "create", "update", "patch", "delete"];
         assert!(!wide.iter().any(|word| provider.contains(word)), "{provider}");
         assert!(way_out(KCP_SIDE, &gvr).contains("accept the claim for configmaps"));
+    }
+
+    #[test]
+    fn what_is_left_behind_on_the_service_cluster_is_the_providers_business() {
+        let gvr = Gvr { group: String::new(), version: "v1".to_owned(), resource: "configmaps".to_owned() };
+        let left = |side: Side| ReadError::LeftBehind {
+            identifier: "settings".to_owned(),
+            side,
+            at: format!("{} ConfigMap kcp-system/one", side.name),
+            way_out: way_out(side, &gvr),
+        };
+        assert!(left(SERVICE_SIDE).to_string().contains("kcp-system/one is left behind; grant the agent"));
+        let provider = left(SERVICE_SIDE).for_consumer();
+        assert_eq!(provider, "related resource \"settings\": a provider-side issue has occurred");
+        let consumer = left(KCP_SIDE).for_consumer();
+        assert!(consumer.contains("one is left behind") && consumer.contains("accept the claim"), "{consumer}");
     }
 }

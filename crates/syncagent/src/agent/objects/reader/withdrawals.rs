@@ -398,7 +398,7 @@ impl RelatedReader<'_> {
             return true;
         }
         let (identifier, way_out) = (rules.identifier.clone(), way_out(at.side, &gvr_of(at)));
-        problems.push(ReadError::LeftBehind { identifier, at: at.to_string(), way_out });
+        problems.push(ReadError::LeftBehind { identifier, side: at.side, at: at.to_string(), way_out });
         false
     }
 

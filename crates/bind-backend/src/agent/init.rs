@@ -123,6 +123,11 @@ pub async fn account(client: &Client, address: &Address, namespace: &str) -> Res
         && !address.authority_given
         && kubeconfig::content(&there).is_some_and(|content| kubeconfig::differs_in_authority(&content, &text))
     {
+        tracing::info!(
+            secret = name,
+            namespace,
+            "The kubeconfig that is there names another certificate authority and stays; --external-ca-file replaces it."
+        );
         return Ok(Some(there));
     }
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",

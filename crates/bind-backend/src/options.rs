@@ -111,7 +111,8 @@ pub struct Options {
     /// Name of the Lease that only one replica holds; 0 turns it off
     #[arg(long, value_name = "NAME", default_value = "kube-bind-backend")]
     lease_name: String,
-    /// Namespace of the Lease and of the backend's keys; by default $POD_NAMESPACE, or the namespace of the kubeconfig's context
+    /// Namespace of the Lease and of the backend's keys; by default $POD_NAMESPACE, or the namespace of the kubeconfig's context; of `roles` that of
+    /// --namespace, of `init` kube-bind
     #[arg(long, value_name = "NAMESPACE", global = true)]
     lease_namespace: Option<String>,
     /// How log lines look: text or json
@@ -214,8 +215,9 @@ impl Options {
     /// What the backend is told, given the environment.
     pub fn config(&self, environment: impl Fn(&str) -> Option<String>) -> Result<BackendConfig, OptionsError> {
         let server = self.server()?;
-        let given = self.lease_namespace.clone().or_else(|| environment("POD_NAMESPACE"));
-        let namespace = given.filter(|it| !it.is_empty()).unwrap_or_else(|| server.default_namespace().to_owned());
+        let in_pod = || environment("POD_NAMESPACE").filter(|it| !it.is_empty());
+        let given = self.lease_namespace().or_else(in_pod);
+        let namespace = given.unwrap_or_else(|| server.default_namespace().to_owned());
         let lease = (self.lease_name != "0").then(|| LeaseConfig {
             name: self.lease_name.clone(),
             namespace: namespace.clone(),
@@ -240,7 +242,7 @@ impl Options {
         let subject = Subject {
             account: roles.service_account.clone(),
             namespace: roles.namespace.clone(),
-            own_namespace: self.lease_namespace.clone().unwrap_or_else(|| roles.namespace.clone()),
+            own_namespace: self.lease_namespace().unwrap_or_else(|| roles.namespace.clone()),
             lease_name: self.lease_name.clone(),
         };
         Ok((subject, self.terms("", None, false)?))
@@ -277,12 +279,20 @@ impl Options {
     /// Where the backend itself reaches its workspace.
     pub fn own_address(&self) -> Result<Address, OptionsError> {
         let server = self.server()?;
-        Ok(self.terms(server.url(), server.authority(), false)?.address)
+        let mut address = self.terms(server.url(), server.authority(), false)?.address;
+        // What this very program gets there with was tried.
+        address.authority_given |= self.external_address.is_none() && address.authority.is_some();
+        Ok(address)
     }
 
     /// The namespace of the backend's own account.
     pub fn own_namespace(&self) -> String {
-        self.lease_namespace.clone().unwrap_or_else(|| KONNECTOR_NAMESPACE.to_owned())
+        self.lease_namespace().unwrap_or_else(|| KONNECTOR_NAMESPACE.to_owned())
+    }
+
+    /// What the flag says; an empty word is not given, as with Go.
+    fn lease_namespace(&self) -> Option<String> {
+        self.lease_namespace.clone().filter(|namespace| !namespace.is_empty())
     }
 
     /// Whether workspaces of kcp are served.

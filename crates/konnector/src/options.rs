@@ -19,6 +19,9 @@ use crate::agent::{CoreConfig, KonnectorConfig, LeaseConfig};
 /// What Deployments of kube-bind's konnector pass on, as Go reads it.
 const GO_FLAGS: GoFlags = GoFlags { switches: &[], optional: &["--context", "--kubeconfig"] };
 
+/// The name of the Lease, unless somebody says another one.
+const LEASE: &str = "kube-bind";
+
 /// Joins this cluster to kube-bind providers: creates their APIs here and carries objects to them and back.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "konnector", version = crate::VERSION, args_conflicts_with_subcommands = true, args_override_self = true)]
@@ -87,7 +90,7 @@ struct Cluster {
 #[derive(Clone, Debug, Args)]
 struct Lease {
     /// Name of the Lease
-    #[arg(long, value_name = "NAME", default_value = "kube-bind")]
+    #[arg(long, value_name = "NAME", default_value = LEASE)]
     lease_name: String,
     /// Namespace of the Lease; by default $POD_NAMESPACE, or kube-system
     #[arg(long, value_name = "NAMESPACE")]
@@ -108,8 +111,12 @@ pub enum Command {
 pub struct Roles {
     #[command(flatten)]
     cluster: Cluster,
-    #[command(flatten)]
-    lease: Lease,
+    /// Name of the Lease
+    #[arg(long, value_name = "NAME", default_value = LEASE)]
+    lease_name: String,
+    /// Namespace of the Lease; by default that of the ServiceAccount, where konnectors in pods have it
+    #[arg(long, value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
     /// ServiceAccount of the konnector
     #[arg(long, value_name = "NAME", default_value = "konnector")]
     service_account: String,
@@ -133,8 +140,8 @@ impl Cluster {
 
 impl Lease {
     fn namespace(&self, environment: impl Fn(&str) -> Option<String>) -> String {
-        let given = self.lease_namespace.clone().or_else(|| environment("POD_NAMESPACE"));
-        given.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "kube-system".to_owned())
+        let in_pod = || environment("POD_NAMESPACE").filter(|namespace| !namespace.is_empty());
+        given(self.lease_namespace.as_ref()).or_else(in_pod).unwrap_or_else(|| "kube-system".to_owned())
     }
 }
 
@@ -173,15 +180,20 @@ impl Roles {
 
     /// Who gets the roles.
     pub fn subject(&self) -> Subject {
-        // In a pod the Lease is in the namespace of the ServiceAccount; this is printed elsewhere, so the environment says nothing.
-        let lease_namespace = self.lease.lease_namespace.clone().unwrap_or_else(|| self.namespace.clone());
+        // This is printed elsewhere than the konnector runs, so the environment says nothing.
+        let lease_namespace = given(self.lease_namespace.as_ref()).unwrap_or_else(|| self.namespace.clone());
         Subject {
             account: self.service_account.clone(),
             namespace: self.namespace.clone(),
             lease_namespace,
-            lease_name: self.lease.lease_name.clone(),
+            lease_name: self.lease_name.clone(),
         }
     }
+}
+
+/// What a flag says; an empty word is not given, as with Go.
+fn given(flag: Option<&String>) -> Option<String> {
+    flag.filter(|text| !text.is_empty()).cloned()
 }
 
 /// A duration of Go that is longer than nothing.
@@ -192,6 +204,8 @@ fn positive(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Options, clap::Error> {
@@ -208,6 +222,7 @@ mod tests {
         );
         let in_pod = |name: &str| (name == "POD_NAMESPACE").then(|| "kube-bind".to_owned());
         assert_eq!(options.lease.namespace(in_pod), "kube-bind");
+        assert_eq!(parse(&["--lease-namespace="]).unwrap().lease.namespace(in_pod), "kube-bind");
         let options = parse(&[
             "--kubeconfig=k",
             "--context",
@@ -238,5 +253,24 @@ mod tests {
         let Some(Command::Roles(roles)) = options.command else { panic!() };
         let subject = roles.subject();
         assert_eq!((subject.account.as_str(), subject.lease_namespace.as_str(), roles.base_only), ("k", "n", true));
+    }
+
+    #[test]
+    fn help_names_the_namespace_in_which_the_lease_really_is() {
+        let lease_of = |args: &[&str]| match parse(args).unwrap().command {
+            Some(Command::Roles(roles)) => roles.subject().lease_namespace,
+            _ => panic!("{args:?}"),
+        };
+        assert_eq!(lease_of(&["roles"]), KONNECTOR_NAMESPACE);
+        assert_eq!(lease_of(&["roles", "--namespace=n", "--lease-namespace="]), "n");
+        assert_eq!(lease_of(&["roles", "--namespace=n", "--lease-namespace=l"]), "l");
+        let help = |path: &[&str]| {
+            let mut command = Options::command();
+            let found = path.iter().try_fold(&mut command, |at, name| at.find_subcommand_mut(name)).unwrap();
+            let flag = found.get_arguments().find(|it| it.get_long() == Some("lease-namespace")).unwrap();
+            flag.get_help().unwrap().to_string()
+        };
+        assert!(help(&[]).ends_with("by default $POD_NAMESPACE, or kube-system"), "{}", help(&[]));
+        assert!(help(&["roles"]).contains("by default that of the ServiceAccount"), "{}", help(&["roles"]));
     }
 }

@@ -95,6 +95,7 @@ pub async fn workspace(client: &Client) -> Result<Vec<String>, Error> {
 }
 
 /// Makes an account for the backend in a workspace of kcp, and a Secret with its kubeconfig. Returns that kubeconfig, or none if no token came in time.
+/// One that names another authority stays, unless the authority of this one was given or tried.
 pub async fn account(client: &Client, address: &Address, namespace: &str) -> Result<Option<String>, Error> {
     for wanted in account_objects(namespace) {
         let Some(resource) = resources::of_object(&wanted) else { continue };
@@ -115,10 +116,23 @@ pub async fn account(client: &Client, address: &Address, namespace: &str) -> Res
         return Ok(None);
     };
     let text = kubeconfig::text(address, namespace, &token, &authority);
+    let name = format!("{ACCOUNT}-kubeconfig");
+    let found = client.get(&resources::secrets(), Some(namespace), &name).await?;
+    let there = found.as_ref().and_then(|secret| contract::kubeconfig_in(secret, "kubeconfig"));
+    if let Some(there) = there.and_then(|bytes| String::from_utf8(bytes).ok())
+        && !address.authority_given
+        && kubeconfig::content(&there).is_some_and(|content| kubeconfig::differs_in_authority(&content, &text))
+    {
+        tracing::info!(
+            secret = name,
+            namespace,
+            "The kubeconfig that is there names another certificate authority and stays; --external-ca-file replaces it."
+        );
+        return Ok(Some(there));
+    }
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": {"name": format!("{ACCOUNT}-kubeconfig"), "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "data": {"kubeconfig": BASE64.encode(text.as_bytes())}});
-    let found = client.get(&resources::secrets(), Some(namespace), &format!("{ACCOUNT}-kubeconfig")).await?;
     let mut plan = Plan::default();
     plan.ensure(found.as_ref(), &secret);
     for write in &plan.writes {

@@ -132,7 +132,9 @@ pub fn decide(view: &ContractView<'_>, terms: &Terms) -> (Plan, Option<ContractP
     match there {
         Some(content) if Some(&content) == kubeconfig::content(&wanted).as_ref() => (plan, None),
         // Whoever has written it knew another authority, and it may work: what was only found out does not replace it.
-        Some(content) if !terms.address.authority_given && differs_in_authority(&content, &wanted) => (plan, None),
+        Some(content) if !terms.address.authority_given && kubeconfig::differs_in_authority(&content, &wanted) => {
+            (plan, None)
+        }
         // Another address or a new token: konnectors follow.
         Some(content) if content[4] == contract.namespace => {
             let mut secret = secret.clone();
@@ -159,13 +161,6 @@ fn new_cluster_binding(contract: &Contract, terms: &Terms, secret: &LocalSecretK
     binding
 }
 
-/// Whether kubeconfigs differ in nothing but who has signed the server's certificate, and both name somebody.
-fn differs_in_authority(there: &[String; 5], wanted: &str) -> bool {
-    let Some(wanted) = kubeconfig::content(wanted) else { return false };
-    let rest = |all: &[String; 5]| [0, 2, 3, 4].map(|at| all[at].clone());
-    rest(there) == rest(&wanted) && !there[1].is_empty() && there[1] != wanted[1]
-}
-
 /// A value in a Secret.
 fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
     secret["data"][key].as_str().and_then(response::decode)
@@ -175,21 +170,8 @@ fn data(secret: &Value, key: &str) -> Option<Vec<u8>> {
 mod tests {
     use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
 
-    #[test]
-    fn an_authority_that_was_only_found_out_replaces_none_that_may_work() {
-        let text = |authority: &str, token: &str| {
-            let address = Address { server: "https://a".to_owned(), ..Address::default() };
-            kubeconfig::text(&address, "cluster-a", token, authority)
-        };
-        let there = kubeconfig::content(&text("GO", "t")).unwrap();
-        assert!(differs_in_authority(&there, &text("OURS", "t")));
-        assert!(!differs_in_authority(&there, &text("GO", "t")) && !differs_in_authority(&there, &text("OURS", "new")));
-        assert!(!differs_in_authority(&kubeconfig::content(&text("", "t")).unwrap(), &text("OURS", "t")));
-    }
-
     use super::*;
     use crate::decide::objects::ContractObjects;
-    use crate::decide::terms::Address;
 
     fn terms() -> Terms {
         Terms::example(InformerScope::Cluster, Isolation::Prefixed)

@@ -44,9 +44,28 @@ pub fn content(text: &str) -> Option<[String; 5]> {
     ])
 }
 
+/// Whether kubeconfigs differ in nothing but who has signed the server's certificate, and both name somebody.
+pub fn differs_in_authority(there: &[String; 5], wanted: &str) -> bool {
+    let Some(wanted) = content(wanted) else { return false };
+    let rest = |all: &[String; 5]| [0, 2, 3, 4].map(|at| all[at].clone());
+    rest(there) == rest(&wanted) && !there[1].is_empty() && there[1] != wanted[1]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_authority_that_was_only_found_out_replaces_none_that_may_work() {
+        let text = |authority: &str, token: &str| {
+            let address = Address { server: "https://a".to_owned(), ..Address::default() };
+            text(&address, "cluster-a", token, authority)
+        };
+        let there = content(&text("GO", "t")).unwrap();
+        assert!(differs_in_authority(&there, &text("OURS", "t")));
+        assert!(!differs_in_authority(&there, &text("GO", "t")) && !differs_in_authority(&there, &text("OURS", "new")));
+        assert!(!differs_in_authority(&content(&text("", "t")).unwrap(), &text("OURS", "t")));
+    }
 
     #[test]
     fn a_kubeconfig_leads_to_the_contract_and_is_known_again_in_another_spelling() {

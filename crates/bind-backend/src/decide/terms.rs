@@ -49,7 +49,7 @@ pub struct Address {
     pub server: String,
     /// Who has signed its certificate, in PEM; what the account's token says if it is left out.
     pub authority: Option<String>,
-    /// Whether somebody has said so, and it was not found out.
+    /// Whether somebody has said so, or it was tried; what was only found out does not replace what may work.
     pub authority_given: bool,
     /// The name in its certificate, if that is not the one in the URL.
     pub server_name: Option<String>,

@@ -1,6 +1,6 @@
 //! Whole flows on embedded planes: a provider with a backend, and consumers with konnectors.
 
-mod world;
+pub mod world;
 
 mod existing;
 mod input;

@@ -11,3 +11,4 @@ mod issuer;
 mod kcp;
 mod model;
 mod output;
+mod program;

@@ -154,12 +154,15 @@ async fn bind(
         None => ask(provider, requests, consume.timeout).await?,
     };
     for (at, name) in names.iter().enumerate() {
-        let request = requests.get(at).map(grant::read).unwrap_or_default();
-        if !consume.skip_konnector && !consume.skip_roles {
-            eprint!("{}", carrick_process::printable::printable(&grant::announced(name, &request)));
-            said += &granted(client, &grant::roles(name, &secret, &request)).await;
+        let known = requests.get(at).map(grant::read);
+        // What is noted as accepted below is shown, whoever grants the rights for it.
+        if let Some(request) = &known {
+            eprint!("{}", carrick_process::printable::printable(&grant::announced(name, request)));
         }
-        let accepted = grant::accepted(&request);
+        if !consume.skip_konnector && !consume.skip_roles {
+            said += &granted(client, &grant::roles(name, &secret, &known.clone().unwrap_or_default())).await;
+        }
+        let accepted = known.as_ref().map(grant::accepted);
         let _ = writeln!(said, "{}", write_binding(client, name, &secret, accepted.as_deref()).await?);
     }
     Ok(said)
@@ -340,11 +343,11 @@ fn preview(
         None => asked.collect(),
     };
     for (at, name) in names.iter().enumerate() {
-        let request = requests.get(at).map(grant::read).unwrap_or_default();
+        let known = requests.get(at).map(grant::read);
         if grants {
-            objects.extend(grant::roles(name, &secret, &request));
+            objects.extend(grant::roles(name, &secret, &known.clone().unwrap_or_default()));
         }
-        objects.push(binding(name, &secret, grant::accepted(&request).as_deref()));
+        objects.push(binding(name, &secret, known.as_ref().map(grant::accepted).as_deref()));
     }
     if matches!(output, Output::Json | Output::Name) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});

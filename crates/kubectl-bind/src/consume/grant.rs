@@ -29,10 +29,9 @@ pub(super) fn roles(name: &str, secret: &str, request: &ApiServiceExportRequest)
     roles::of_binding(&binding, Existing::Leave, &Accepted::All, &install::subject())
 }
 
-/// What accepts the claims of a request, and no others that its provider may think of later; none if it claims nothing.
-pub(super) fn accepted(request: &ApiServiceExportRequest) -> Option<String> {
-    let marks: Vec<String> = request.spec.permission_claims.iter().map(mark).collect();
-    (!marks.is_empty()).then(|| marks.join(","))
+/// What accepts the claims of a request, and no others that its provider may think of later: empty if it claims nothing, which accepts none.
+pub(super) fn accepted(request: &ApiServiceExportRequest) -> String {
+    request.spec.permission_claims.iter().map(mark).collect::<Vec<_>>().join(",")
 }
 
 /// What is about to be granted, in words.
@@ -67,12 +66,14 @@ mod tests {
         assert_eq!(all[1]["subjects"][0]["name"], "konnector");
         let said = announced("mine", &request);
         assert!(said.contains("things.g.io") && said.contains("ALL secrets of this cluster"), "{said}");
-        assert!(accepted(&request).unwrap().starts_with("secrets-"));
+        assert!(accepted(&request).starts_with("secrets-"));
         let forged = "secrets\n  its provider gets nothing\u{1b}[8m";
         let request = read(&json!({"spec": {"resources": [{"group": forged, "resource": forged, "versions": ["v1"]}],
             "permissionClaims": [{"group": forged, "resource": forged, "selector": {"labelSelector": {}}}]}}));
         let said = announced(forged, &request);
         assert!(said.lines().count() == 2 && !said.contains('\u{1b}'), "what is agreed to is all there is: {said:?}");
-        assert_eq!(accepted(&read(&json!({}))), None);
+        let claim = &request.spec.permission_claims[0];
+        let none = accepted(&read(&json!({})));
+        assert!(none.is_empty() && !Accepted::of_words([none.as_str()]).accepts(claim), "what was not claimed then");
     }
 }

@@ -286,6 +286,9 @@ async fn a_request_in_a_file_needs_a_kubeconfig_and_no_login() {
         "{}",
         words(&done.stderr)
     );
+    // What is accepted is shown, also where somebody else grants the rights; and whoever was asked for nothing has accepted nothing.
+    assert!(words(&done.stderr).contains("for binding filed the konnector may read and write: widgets.example.io"));
+    assert_eq!(world.bindings().await[0]["metadata"]["annotations"]["kube-bind.io/accepted-claims"], "");
     answering.abort();
     std::fs::write(&order, "kind: Pod").unwrap();
     assert_eq!(world.run(&args).await.status.code(), Some(1));

@@ -2,17 +2,16 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::time::Duration;
+use std::process::Command;
 
 use carrick_bind_api::kinds;
 use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
-use carrick_client::{Client, ListOptions, Resource, Server};
+use carrick_client::{ListOptions, Resource, Server};
 use carrick_plane::{Config, Mode, Plane};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use crate::flows::world::{BACKEND, Provider, namespaces, of, secrets};
+use crate::flows::world::{BACKEND, Cluster, Provider, of, secrets};
 
 const HOME: &str = "kube-bind";
 const ACCOUNT: &str = "kube-bind-backend";
@@ -40,16 +39,6 @@ impl Drop for Folder {
     }
 }
 
-/// A running program, which ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn program(args: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_kube-bind-backend"));
     program.args(args).env_remove("KUBECONFIG").env_remove("POD_NAMESPACE");
@@ -58,8 +47,7 @@ fn program(args: &[&str]) -> Command {
 
 /// A workspace in which the token of the backend's account comes with another authority than the one that the server has, as in kcp.
 struct Kcp {
-    plane: Plane,
-    client: Client,
+    cluster: Cluster,
     folder: Folder,
     /// The authority that comes with the token.
     foreign: String,
@@ -73,7 +61,7 @@ impl Kcp {
         let foreign = rcgen::generate_simple_self_signed(vec!["loopback".to_owned()]).unwrap().cert.pem();
         let folder = Folder::new(name);
         folder.write("owner.kubeconfig", &kubeconfig);
-        let kcp = Self { plane, client, folder, foreign };
+        let kcp = Self { cluster: Cluster { plane, client }, folder, foreign };
         kcp.fill_token().await;
         kcp
     }
@@ -85,29 +73,22 @@ impl Kcp {
         of_token["annotations"] = json!({"kubernetes.io/service-account.name": ACCOUNT});
         let accounts = Resource::namespaced("", "v1", "ServiceAccount", "serviceaccounts");
         for (resource, object) in [
-            (namespaces(), json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})),
             (accounts, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": at})),
             (
                 secrets(),
                 json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": of_token}),
             ),
         ] {
-            let at = object["metadata"]["namespace"].as_str();
-            self.client.create(&resource, at, &object).await.unwrap();
+            self.cluster.apply(&resource, &object).await;
         }
-        let filled = async {
-            while self.of_secret(ACCOUNT, "token").await.is_none() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), filled).await.expect("no token came");
-        assert_eq!(self.of_secret(ACCOUNT, "ca.crt").await.as_deref(), Some(self.plane.ca_pem()));
+        self.cluster.until(&secrets(), Some(HOME), ACCOUNT, |it| it["data"]["token"].is_string()).await;
+        assert_eq!(self.of_secret(ACCOUNT, "ca.crt").await.as_deref(), Some(self.cluster.plane.ca_pem()));
         let data = json!({"data": {"ca.crt": BASE64.encode(self.foreign.as_bytes())}});
-        self.client.merge_patch(&secrets(), Some(HOME), ACCOUNT, &data).await.unwrap();
+        self.cluster.client.merge_patch(&secrets(), Some(HOME), ACCOUNT, &data).await.unwrap();
     }
 
     async fn of_secret(&self, name: &str, key: &str) -> Option<String> {
-        let secret = self.client.get(&secrets(), Some(HOME), name).await.unwrap()?;
+        let secret = self.cluster.get(&secrets(), Some(HOME), name).await?;
         let text = BASE64.decode(secret["data"][key].as_str()?.as_bytes()).unwrap();
         Some(String::from_utf8(text).unwrap())
     }
@@ -134,7 +115,7 @@ fn authority(kubeconfig: &Value) -> String {
 async fn the_kubeconfig_of_init_works_although_the_token_comes_with_another_authority() {
     let kcp = Kcp::start("init").await;
     let kubeconfig = kcp.init(&[]).await;
-    assert_eq!(authority(&kubeconfig), kcp.plane.ca_pem(), "what the owner's kubeconfig trusts");
+    assert_eq!(authority(&kubeconfig), kcp.cluster.plane.ca_pem(), "what the owner's kubeconfig trusts");
     // It trusts the server, and the server knows the account.
     let backend = Server::from_kubeconfig_yaml(&kubeconfig.to_string()).unwrap().client();
     let exports = Resource::cluster_wide("apis.kcp.io", "v1alpha1", "APIExport", "apiexports");
@@ -154,11 +135,11 @@ async fn init_takes_the_authority_of_the_flag_and_replaces_none_by_one_that_was_
     let kept = kcp.init(&front).await;
     assert_eq!((authority(&kept), &kept["clusters"][0]["cluster"]["server"]), (given, &json!(front[1])));
     // Another address is what was asked for, with the authority by which this very program gets there.
-    assert_eq!(authority(&kcp.init(&[]).await), kcp.plane.ca_pem());
+    assert_eq!(authority(&kcp.init(&[]).await), kcp.cluster.plane.ca_pem());
     // A wrong one at that address is mended in the same way.
     let at_home = ["--external-ca-file", file.to_str().unwrap()];
-    assert_ne!(authority(&kcp.init(&at_home).await), kcp.plane.ca_pem());
-    assert_eq!(authority(&kcp.init(&[]).await), kcp.plane.ca_pem());
+    assert_ne!(authority(&kcp.init(&at_home).await), kcp.cluster.plane.ca_pem());
+    assert_eq!(authority(&kcp.init(&[]).await), kcp.cluster.plane.ca_pem());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,27 +149,19 @@ async fn an_empty_isolation_is_the_default_and_consumers_are_served() {
     let folder = Folder::new("isolation");
     let file = folder.write("kubeconfig", &provider.cluster.plane.kubeconfig(BACKEND, None).unwrap());
     let log = folder.0.join("log");
-    let backend = program(&["--isolation=", "--frontend-disabled", "--listen-address=127.0.0.1:0", "--kubeconfig"])
-        .args([file.as_os_str(), "--lease-namespace=default".as_ref()])
-        .stderr(File::create(&log).unwrap())
-        .spawn();
-    let mut backend = Running(backend.unwrap());
+    let mut backend = program(&["--isolation=", "--frontend-disabled", "--listen-address=127.0.0.1:0", "--kubeconfig"]);
+    backend.args([file.as_os_str(), "--lease-namespace=default".as_ref()]).stderr(File::create(&log).unwrap());
+    let mut backend = tokio::process::Command::from(backend).kill_on_drop(true).spawn().unwrap();
     let exported = async {
         let (contract, _) = provider.contract("one").await;
         provider.export(&contract, "things", json!([])).await;
         let exports = of(kinds::API_SERVICE_EXPORT);
         provider.cluster.get(&exports, Some(&contract), "things").await.unwrap()
     };
-    let ended = async {
-        loop {
-            if let Some(status) = backend.0.try_wait().unwrap() {
-                return status;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
     tokio::select! {
         export = exported => assert_eq!(export["spec"]["isolation"], "Prefixed"),
-        status = ended => panic!("the backend has ended, {status}: {}", std::fs::read_to_string(&log).unwrap()),
+        status = backend.wait() => {
+            panic!("the backend has ended, {}: {}", status.unwrap(), std::fs::read_to_string(&log).unwrap());
+        }
     }
 }

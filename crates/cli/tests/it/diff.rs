@@ -55,12 +55,12 @@ fn the_exit_code_and_the_words_tell_the_class() {
         ("string", json!({"type": "string"}), 4, "breaking: 1 breaking\n"),
     ] {
         let new = file(name, &[crd("things", &size)]);
-        let (got, told, _) = diff(&[old_file.to_str().unwrap(), new.to_str().unwrap()], "");
-        assert_eq!(got, code, "{name}: {told}");
-        assert!(told.contains(words), "{name}: {told}");
+        let (got, said, _) = diff(&[old_file.to_str().unwrap(), new.to_str().unwrap()], "");
+        assert_eq!(got, code, "{name}: {said}");
+        assert!(said.contains(words), "{name}: {said}");
         // The same from standard input.
         let (again, same, _) = diff(&["-", new.to_str().unwrap()], &old.to_string());
-        assert_eq!((again, same), (got, told), "{name}");
+        assert_eq!((again, same), (got, said), "{name}");
     }
 }
 
@@ -70,11 +70,11 @@ fn programs_get_json_and_pull_requests_a_table() {
     let old = file("json-old", &[crd("as", &old), crd("bs", &old), crd("cs", &old)]);
     let new = file("json-new", &[crd("bs", &new), crd("as", &json!({"type": "integer"}))]);
     let both = [old.to_str().unwrap(), new.to_str().unwrap()];
-    let (code, told, _) = diff(&[&both[..], &["-o", "json"]].concat(), "");
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((code, &told["class"]), (4, &json!("breaking")));
-    let changes = told["changes"].as_array().unwrap();
-    assert_eq!(changes.len(), 2, "{told}");
+    let (code, said, _) = diff(&[&both[..], &["-o", "json"]].concat(), "");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &said["class"]), (4, &json!("breaking")));
+    let changes = said["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 2, "{said}");
     let change = &changes[0];
     assert_eq!([&change["about"], &change["path"], &change["class"]], ["bs.example.com", "v1.spec.size", "tightening"]);
     assert_eq!(change["reason"], "maximum 4 is new");
@@ -95,9 +95,9 @@ fn what_cannot_be_compared_is_an_error() {
         (&["-", "-"][..], "", "can be only one of the two"),
         (&[][..], "", "no flag says which agent is meant, such as --kcp-kubeconfig"),
     ] {
-        let (code, _, told) = diff(arguments, input);
-        assert_eq!(code, 1, "{arguments:?} {told}");
-        assert!(told.contains(words), "{arguments:?} {told}");
+        let (code, _, said) = diff(arguments, input);
+        assert_eq!(code, 1, "{arguments:?} {said}");
+        assert!(said.contains(words), "{arguments:?} {said}");
     }
 }
 
@@ -173,40 +173,40 @@ fn files_are_compared_with_the_last_release_wherever_they_were_then() {
     };
     for arguments in [&["--against-release"][..], &["--against-release=v1.0.0"]] {
         let output = carrick(&[&["diff"], arguments].concat());
-        let (code, told) = outside(output, &folder);
-        assert!(code == 1 && told.contains("not a git repository") && told.contains("carrick diff OLD NEW"), "{told}");
+        let (code, said) = outside(output, &folder);
+        assert!(code == 1 && said.contains("not a git repository") && said.contains("carrick diff OLD NEW"), "{said}");
     }
     git(&["init", "--quiet"]);
-    let (code, _, told) = run(&["--against-release"]);
-    assert!(code == 1 && told.contains("this repository has no commit yet"), "{told}");
+    let (code, _, said) = run(&["--against-release"]);
+    assert!(code == 1 && said.contains("this repository has no commit yet"), "{said}");
     let commit = |message: &str| {
         git(&["add", "--all"]);
         git(&["commit", "--quiet", "--allow-empty", "--message", message]);
     };
     write("config/things.yaml", &sized(json!({"type": "integer"})));
     commit("first");
-    let (code, _, told) = run(&["--against-release"]);
-    assert!(code == 1 && told.contains("no tag such as v1.2.0") && told.contains("git fetch --tags"), "{code} {told}");
+    let (code, _, said) = run(&["--against-release"]);
+    assert!(code == 1 && said.contains("no tag such as v1.2.0") && said.contains("git fetch --tags"), "{code} {said}");
     git(&["tag", "v1.9.0"]);
     write("config/things.yaml", &sized(json!({"type": "integer", "maximum": 9})));
     commit("second");
     git(&["tag", "v1.10.0"]);
     // A release itself is compared with the one before.
-    let (code, told, name) = run(&["--against-release", "config"]);
-    assert!(code == 3 && told.contains("maximum 9 is new") && name.contains("# compared with v1.9.0"), "{told} {name}");
+    let (code, said, name) = run(&["--against-release", "config"]);
+    assert!(code == 3 && said.contains("maximum 9 is new") && name.contains("# compared with v1.9.0"), "{said} {name}");
     // Moved, changed, and beside a template that is no YAML; none of it committed.
     std::fs::rename(folder.join("config/things.yaml"), folder.join("config/all.yaml")).unwrap();
     write("config/all.yaml", &sized(json!({"type": "integer", "maximum": 7})));
     write("config/template.yaml", "kind: CustomResourceDefinition\n{{- if .Values.crds }}\n");
     commit("third");
     write("config/all.yaml", &sized(json!({"type": "integer", "maximum": 6})));
-    let (code, told, name) = run(&["--against-release", "-o", "json"]);
-    let told: Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{told} {name}"));
-    assert_eq!((code, &told["release"]), (3, &json!("v1.10.0")), "{told}");
-    assert_eq!(told["changes"][0]["reason"], "maximum changes from 9 to 6", "{told}");
+    let (code, said, name) = run(&["--against-release", "-o", "json"]);
+    let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said} {name}"));
+    assert_eq!((code, &said["release"]), (3, &json!("v1.10.0")), "{said}");
+    assert_eq!(said["changes"][0]["reason"], "maximum changes from 9 to 6", "{said}");
     assert!(name.contains("# left out: config/template.yaml: "), "{name}");
-    let (code, _, told) = run(&["--against-release=v1.9.0", "config/all.yaml"]);
-    assert!(code == 0 && told.contains("had no definitions at v1.9.0"), "{told}");
+    let (code, _, said) = run(&["--against-release=v1.9.0", "config/all.yaml"]);
+    assert!(code == 0 && said.contains("had no definitions at v1.9.0"), "{said}");
     for (arguments, words) in [
         (&["--against-release=nowhere"][..], "git knows no tag or commit nowhere; the last release here is v1.10.0"),
         (
@@ -217,7 +217,7 @@ fn files_are_compared_with_the_last_release_wherever_they_were_then() {
         (&["--against-release", "nothing"], "nothing has no CustomResourceDefinition"),
         (&["one.yaml"], "two files are compared, OLD and NEW"),
     ] {
-        let (code, _, told) = run(arguments);
-        assert!(code == 1 && told.contains(words), "{arguments:?}: {code} {told}");
+        let (code, _, said) = run(arguments);
+        assert!(code == 1 && said.contains(words), "{arguments:?}: {code} {said}");
     }
 }

@@ -23,14 +23,17 @@ fn without_flags_the_agent_is_found_by_its_deployment() {
         return;
     }
     // Nobody was asked, so nothing is found yet.
-    let (code, _, told) = ask(&["doctor", "--kubeconfig", &service]);
-    assert!(code == Some(2) && told.contains("no Deployment of an agent was found"), "{code:?} {told}");
+    let (code, _, stderr) = ask(&["doctor", "--kubeconfig", &service]);
+    assert!(code == Some(2) && stderr.contains("no Deployment of an agent was found"), "{code:?} {stderr}");
     // Both sides in one kubeconfig, as people have them.
     let both = stage.folder.path("both.kubeconfig");
     fs::write(&both, contexts(&[("cluster", &service), ("workspace", &kcp)])).unwrap();
-    let (code, _, told) = ask(&["explain", "--kubeconfig", &both]);
+    let (code, _, stderr) = ask(&["explain", "--kubeconfig", &both]);
     let workspace = "context workspace leads to a workspace of kcp with slice dev";
-    assert!(code == Some(1) && told.contains(workspace) && told.contains("--minify --context workspace"), "{told}");
+    assert!(
+        code == Some(1) && stderr.contains(workspace) && stderr.contains("--minify --context workspace"),
+        "{stderr}"
+    );
     fs::write(&both, contexts(&[("workspace", &kcp), ("cluster", &service)])).unwrap();
     for name in ["one", "two"] {
         let mut args = vec![
@@ -53,9 +56,9 @@ fn without_flags_the_agent_is_found_by_its_deployment() {
         });
         fs::write(stage.folder.path("deployment.json"), deployment.to_string()).unwrap();
         kubectl(&["apply", "-f", &stage.folder.path("deployment.json")]);
-        let (code, out, told) = ask(&["doctor", "--kubeconfig", &service, "--fail-on", "red"]);
+        let (code, out, stderr) = ask(&["doctor", "--kubeconfig", &service, "--fail-on", "red"]);
         if name == "one" {
-            assert!(told.contains(&format!("--from-deployment {namespace}/one")), "{told}");
+            assert!(stderr.contains(&format!("--from-deployment {namespace}/one")), "{stderr}");
             assert!(code == Some(0) && out.contains("buckets is published as"), "{code:?} {out}");
             let (code, out, _) = ask(&["explain", "--kubeconfig", &service]);
             assert!(code == Some(0) && out.contains("default/first"), "{code:?} {out}");
@@ -71,21 +74,21 @@ fn without_flags_the_agent_is_found_by_its_deployment() {
                     "  {kubectl} -n {namespace} port-forward deployment/one 8086:7445 &\n  carrick top 127.0.0.1:8086\n"
                 )
             };
-            let told = top(&service);
-            assert!(told.contains(&forwarded("kubectl")), "{told}");
+            let stderr = top(&service);
+            assert!(stderr.contains(&forwarded("kubectl")), "{stderr}");
             // The current context leads to kcp, the agent is in another one.
-            let told = top(&both);
-            assert!(told.contains(&forwarded("kubectl --context cluster")), "{told}");
-            let (code, out, told) = ask(&["explain", "--kubeconfig", &both]);
-            assert!(told.contains("--context cluster") && told.contains(&format!("{namespace}/one")), "{told}");
+            let stderr = top(&both);
+            assert!(stderr.contains(&forwarded("kubectl --context cluster")), "{stderr}");
+            let (code, out, stderr) = ask(&["explain", "--kubeconfig", &both]);
+            assert!(stderr.contains("--context cluster") && stderr.contains(&format!("{namespace}/one")), "{stderr}");
             assert!(code == Some(0) && out.contains("default/first"), "{code:?} {out}");
         } else {
             let top = carrick(&["top", "--once"]).env("KUBECONFIG", &service).output().unwrap();
-            let told = String::from_utf8(top.stderr).unwrap();
-            assert!(told.contains(&format!("Deployment {namespace}/two, for dev, serves no dashboard")), "{told}");
+            let stderr = String::from_utf8(top.stderr).unwrap();
+            assert!(stderr.contains(&format!("Deployment {namespace}/two, for dev, serves no dashboard")), "{stderr}");
             assert_eq!(code, Some(2));
             for name in ["one", "two"] {
-                assert!(told.contains(&format!("{namespace}/{name}, for dev")), "{told}");
+                assert!(stderr.contains(&format!("{namespace}/{name}, for dev")), "{stderr}");
             }
         }
     }
@@ -129,30 +132,30 @@ fn without_flags_what_runs_on_this_machine_is_found_and_the_flags_are_printed() 
     let flags = format!(
         "# --kubeconfig {service} --kcp-kubeconfig {kcp} --apiexportendpointslice-ref dev --namespace carrick-dev-"
     );
-    let (code, out, told) = here(&["doctor", "--fail-on", "red"]);
-    assert!(told.contains(&flags) && told.contains(" --agent-name dev "), "{told}");
-    assert!(code == Some(0) && out.contains("buckets is published as"), "{code:?} {out} {told}");
+    let (code, out, stderr) = here(&["doctor", "--fail-on", "red"]);
+    assert!(stderr.contains(&flags) && stderr.contains(" --agent-name dev "), "{stderr}");
+    assert!(code == Some(0) && out.contains("buckets is published as"), "{code:?} {out} {stderr}");
     for command in [["explain"].as_slice(), &["trace", "default/first"], &["drift"], &["diff"], &["withdraw", "Bucket"]]
     {
-        let (code, out, told) = here(command);
-        assert!(code == Some(0) && told.contains(&flags), "{command:?}: {code:?} {out} {told}");
+        let (code, out, stderr) = here(command);
+        assert!(code == Some(0) && stderr.contains(&flags), "{command:?}: {code:?} {out} {stderr}");
     }
-    let (code, out, told) = here(&["top", "--once"]);
-    assert!(code == Some(0) && out.contains("buckets") && told.contains(&stage.dashboard()), "{out} {told}");
+    let (code, out, stderr) = here(&["top", "--once"]);
+    assert!(code == Some(0) && out.contains("buckets") && stderr.contains(&stage.dashboard()), "{out} {stderr}");
     // Whoever gives the kubeconfigs needs neither the name of the slice nor the namespace.
-    let (code, out, told) = ask(&["explain", "--kubeconfig", &service, "--kcp-kubeconfig", &kcp]);
-    assert!(told.contains(&flags) && code == Some(0) && out.contains("default/first"), "{code:?} {out} {told}");
+    let (code, out, stderr) = ask(&["explain", "--kubeconfig", &service, "--kcp-kubeconfig", &kcp]);
+    assert!(stderr.contains(&flags) && code == Some(0) && out.contains("default/first"), "{code:?} {out} {stderr}");
     // Of two, somebody chooses.
     let data = stage.folder.path("plane");
     let arguments = ["plane", "--data-dir", &data, "--port-kcp", "0", "--port-service", "0"];
     let mut plane = Running::start_noted(&arguments, &stage.folder.path("state"));
     plane.until("Running until Ctrl-C");
-    let (code, _, told) = here(&["explain"]);
-    assert!(code == Some(1) && told.contains("there are several agents"), "{code:?} {told}");
-    assert!(told.contains("1  carrick dev, ") && told.contains("2  carrick plane, "), "{told}");
+    let (code, _, stderr) = here(&["explain"]);
+    assert!(code == Some(1) && stderr.contains("there are several agents"), "{code:?} {stderr}");
+    assert!(stderr.contains("1  carrick dev, ") && stderr.contains("2  carrick plane, "), "{stderr}");
     // One that ends, however it does, is not found any more. What is left has nothing to look at yet.
     let (code, _) = stage.dev.stop("KILL");
     assert_eq!(code, None);
-    let (code, _, told) = here(&["doctor"]);
-    assert!(code == Some(2) && told.contains("has no APIExportEndpointSlice"), "{code:?} {told}");
+    let (code, _, stderr) = here(&["doctor"]);
+    assert!(code == Some(2) && stderr.contains("has no APIExportEndpointSlice"), "{code:?} {stderr}");
 }

@@ -6,4 +6,5 @@ mod world;
 
 mod ends;
 mod lives;
+mod moves;
 mod shards;

@@ -125,7 +125,7 @@ async fn survive(world: &mut World, death: &mut Option<Death>, what: &str, is: i
 /// The life of a widget, from the binding of the provider to its end. Returns how many writes there were on either side, and whether the konnector
 /// has died.
 async fn life(death: Option<Death>) -> ([usize; 2], bool) {
-    let mut world = World::at_rest(Shape::namespaced(), 1).await;
+    let mut world = World::at_rest(Shape::namespaced(), &[0]).await;
     let recordings = world.record();
     let planned = death;
     if let Some(Death { side, write, is_done }) = death {

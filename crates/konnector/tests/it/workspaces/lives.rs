@@ -150,7 +150,7 @@ async fn claimed_secrets_travel_in_both_directions_and_stay_in_their_workspace()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_that_is_missing_and_objects_that_are_in_the_way_are_told() {
-    let mut world = World::at_rest(Shape::namespaced(), 1).await;
+    let mut world = World::at_rest(Shape::namespaced(), &[0]).await;
     let home = world.at("prov");
     home.delete(&api_exports(), None, EXPORT, &carrick_client::DeleteOptions::default()).await.unwrap();
     until("the slice is gone", async || home.get(&slices(), None, EXPORT).await.unwrap().is_none()).await;

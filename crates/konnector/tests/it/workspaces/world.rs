@@ -156,16 +156,23 @@ impl World {
     }
 
     pub async fn with_shards(shape: Shape, shards: usize) -> Self {
-        let mut world = Self::at_rest(shape, shards).await;
+        Self::with_versions_apart(shape, &vec![0; shards]).await
+    }
+
+    /// The same with a shard for each number, whose versions are so far ahead.
+    pub async fn with_versions_apart(shape: Shape, ahead: &[u64]) -> Self {
+        let mut world = Self::at_rest(shape, ahead).await;
         world.start();
         world.bind().await;
         world
     }
 
     /// The same without a konnector.
-    pub async fn at_rest(shape: Shape, shards: usize) -> Self {
+    pub async fn at_rest(shape: Shape, ahead: &[u64]) -> Self {
+        let shards = ahead.len();
         let mut config = Config::new(Mode::Kcp);
         config.shards = shards;
+        config.shard_versions = ahead.to_vec();
         config.users = vec![User::new("token-of-konnector", KONNECTOR, &[])];
         let kcp = Plane::start(config).await.unwrap();
         let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None).unwrap()).unwrap();

@@ -12,11 +12,11 @@ use crate::clusters::{secret, secrets};
 /// So much is done at one time.
 const AT_ONCE: usize = 16;
 
-/// A workspace that moves, and its namespace on the provider.
+/// A workspace that moves, and the copy of its first order.
 struct Consumer {
     name: String,
     cluster: String,
-    there: String,
+    copy: Value,
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,18 +52,16 @@ async fn furnish(world: &World, name: String, orders: usize) -> Consumer {
     for number in 0..orders {
         world.order(&name, &format!("db-{number}"), "creds").await;
     }
-    let mut there = String::new();
-    for number in 0..orders {
-        let copy = world.until_copied(&cluster, &format!("db-{number}"), "creds").await;
-        copy["metadata"]["namespace"].as_str().unwrap().clone_into(&mut there);
-    }
-    Consumer { name, cluster, there }
+    until("all orders are copied", async || world.copies(&cluster).await.len() == orders).await;
+    let copy = world.until_copied(&cluster, "db-0", "creds").await;
+    Consumer { name, cluster, copy }
 }
 
 /// Sees that Secrets of both sides and a status arrive.
 async fn flows(world: &World, consumer: &Consumer, word: &str) {
-    let Consumer { name, cluster, there } = consumer;
+    let Consumer { name, copy, .. } = consumer;
     let (home, provider) = (world.at(name), &world.provider.cluster);
+    let there = copy["metadata"]["namespace"].as_str().unwrap();
     let wanted = secret("team", "creds", word);
     home.merge_patch(&secrets(), Some("team"), "creds", &json!({"data": wanted["data"]})).await.unwrap();
     until("the consumer's Secret arrives", async || {
@@ -78,8 +76,7 @@ async fn flows(world: &World, consumer: &Consumer, word: &str) {
         found.is_some_and(|it| it["data"] == answer["data"])
     })
     .await;
-    let copy = world.copy(cluster, "db-0").await.unwrap();
-    world.tell(&copy, word).await;
+    world.tell(copy, word).await;
     world.until_told(name, "db-0", word).await;
 }
 

@@ -2,6 +2,7 @@
 
 #![cfg(unix)] // stopping needs signals
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::running::{Folder, Running, carrick, kubectl};
@@ -145,7 +146,7 @@ fn the_first_block_of_the_first_page_ends_with_an_error_where_its_port_is_taken(
     let programs = Path::new(env!("CARGO_BIN_EXE_carrick")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     std::fs::create_dir_all(folder.path("")).unwrap();
-    let output = std::process::Command::new("timeout")
+    let output = Command::new("timeout")
         .args(["120", "bash", "-c", &block.replace("7443", &port).replace("--port-service 7444", "--port-service 0")])
         .current_dir(folder.path(""))
         .env("PATH", path)

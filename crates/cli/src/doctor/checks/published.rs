@@ -1,14 +1,11 @@
 //! What the agent needs on the service cluster, and what is published there.
 
-mod reported;
-
 use serde_json::Value;
 
-pub(super) use self::reported::refused;
-use self::reported::{has_told_doubts, held, of_interest, paused, told_of_rules, unseen_change};
 use super::Finding;
 use super::export::unmet;
 use super::imports;
+use super::reported::{has_told_doubts, held, of_interest, paused, refused, short, told_of_rules, unseen_change};
 use crate::doctor::facts::{Facts, Lookup, OriginState, Published, Tool};
 use crate::doctor::right::RightScope;
 
@@ -139,15 +136,6 @@ fn platform(one: &Published, facts: &Facts) -> Option<Finding> {
                  with the flags of the first time"
             )),
         ),
-    }
-}
-
-/// A message, cut where it gets too long; those who explain it tell all of it.
-fn short(message: &str) -> String {
-    const LONGEST: usize = 1500;
-    match message.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message.to_owned(),
     }
 }
 

@@ -4,13 +4,13 @@ use carrick_kcp::condition::{Condition, ConditionStatus};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::doctor::checks::{Finding, export::unmet};
-use crate::doctor::facts::CheckedRight;
-use crate::doctor::facts::{Facts, Published};
+use super::Finding;
+use super::export::unmet;
+use crate::doctor::facts::{CheckedRight, Facts, Published};
 use crate::doctor::right::RightScope;
 
-/// Conditions that are good news when they are False: what is held back, and the finding for it.
-const HELD: [(&str, &str); 2] = [("SchemaHeld", "schema-held"), ("MappingHeld", "mapping-held")];
+/// Conditions that are good news when they are False: what is held back.
+const HELD: [&str; 2] = ["SchemaHeld", "MappingHeld"];
 /// Conditions that judge the rules, which the doctor does as well.
 const OF_RULES: [&str; 2] = ["RulesValid", "RulesPlausible"];
 /// Reasons of other conditions that follow from rules that are not valid.
@@ -59,9 +59,8 @@ pub(super) fn of_interest(one: &Published, facts: &Facts) -> Vec<Condition> {
         right.need.place == RightScope::Service && right.denied.as_ref().is_ok_and(|denied| !denied.is_empty())
     };
     let known = facts.rights.iter().any(lacks);
-    let is_good = |it: &Condition| {
-        HELD.iter().any(|(held, _)| it.type_ == *held) || it.type_ == "Withdrawn" && it.reason == "Offered"
-    };
+    let is_good =
+        |it: &Condition| HELD.contains(&it.type_.as_str()) || it.type_ == "Withdrawn" && it.reason == "Offered";
     // The check of agents names the other one, with the way out.
     let is_other = |it: &Condition| {
         it.type_ == "ServedByOne" && it.reason == "SeveralExports" || it.type_ == "RightsGranted" && known
@@ -72,15 +71,18 @@ pub(super) fn of_interest(one: &Published, facts: &Facts) -> Vec<Condition> {
 /// What is held back on purpose until somebody approves it.
 pub(super) fn held(one: &Published, facts: &Facts) -> Option<Finding> {
     let conditions = conditions(one);
-    HELD.iter().find_map(|(held, id)| {
-        let told = conditions.iter().find(|it| it.type_ == *held && it.status == ConditionStatus::True)?;
-        let found = Finding::amber(format!("{}: {}", one.name, told.message)).id(id);
-        Some(found.fixes(facts.carrick(&format!("approve {}", one.name))))
-    })
+    let is_held = |kind: &str, it: &Condition| it.type_ == kind && it.status == ConditionStatus::True;
+    let told = |kind: &str| {
+        let told = conditions.iter().find(|it| is_held(kind, it))?;
+        Some(Finding::amber(format!("{}: {}", one.name, told.message)))
+    };
+    let found = told(HELD[0]).map(|found| found.id("schema-held"));
+    let found = found.or_else(|| told(HELD[1]).map(|found| found.id("mapping-held")))?;
+    Some(found.fixes(facts.carrick(&format!("approve {}", one.name))))
 }
 
 /// Why kcp refuses the export that a PublishedResource needs, as the agent says.
-pub(in crate::doctor::checks) fn refused(one: &Published) -> Option<String> {
+pub(super) fn refused(one: &Published) -> Option<String> {
     let told =
         conditions(one).into_iter().find(|told| told.type_ == "ExportUpdated" && told.reason == "UpdateFailed")?;
     (told.status == ConditionStatus::False).then_some(told.message)
@@ -107,5 +109,14 @@ pub(super) fn paused(one: &Published) -> Option<Finding> {
     let (_, paused) = synced.message.split_once("No object fails. ")?;
     let fix = "remove the annotation syncagent.kcp.io/pause where it is not needed any more".to_owned();
     let is_paused = synced.status == ConditionStatus::True && paused.contains(" paused");
-    is_paused.then(|| Finding::amber(format!("{}: {}", one.name, super::short(paused))).id("objects-paused").fix(fix))
+    is_paused.then(|| Finding::amber(format!("{}: {}", one.name, short(paused))).id("objects-paused").fix(fix))
+}
+
+/// A message, cut where it gets too long; those who explain it tell all of it.
+pub(super) fn short(message: &str) -> String {
+    const LONGEST: usize = 1500;
+    match message.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
+    }
 }

@@ -48,7 +48,7 @@ fn table(group: &str) -> Vec<(&'static str, Verdict, Value)> {
         ("Topic", rules, mutation(json!({ "cel": { "path": "spec.size", "expression": "value + + )" } }))),
         ("Table", rules, mutation(json!({ "regex": { "path": "spec.region", "pattern": "(", "replacement": "" } }))),
         ("Stream", rules, mutation(json!({}))),
-        ("Lake", rules, mutation(json!({ "template": { "path": "spec.region", "template": "{{ env \"HOME\" }}" } }))),
+        ("Lake", rules, mutation(json!({ "template": { "path": "spec.region", "template": "{{ noSuchFunction }}" } }))),
         ("Gate", rules, json!({ "admission": [{ "expression": "self.spec.size +" }] })),
         ("Tale", rules, json!({ "report": { "status": "self.status. ==" } })),
         (

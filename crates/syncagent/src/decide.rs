@@ -40,4 +40,4 @@ pub use primary::{Copies, PrimaryView, address_of_new_copy, decide};
 pub use refusal::Refusal;
 pub use related::{Arrived, DroppedSeen, OtherUser, RelatedSeen, RelatedView, Stray, is_placed, is_stray, unnamed};
 pub use restored::{Setback, follows, setback};
-pub use why::{DriftState, ExplainedDrift, ExplainedField, Explanation, explain};
+pub use why::{DriftState, ExplainedDrift, ExplainedField, Explanation, OverwrittenCopy, explain, overwritten};

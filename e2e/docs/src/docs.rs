@@ -27,6 +27,8 @@ const LIMIT_OF_ALL: Duration = Duration::from_mins(20);
 const AT_THE_END: Duration = Duration::from_secs(30);
 /// What leads to the end of the first page.
 const SET_UP: &str = "$(carrick tutorial)";
+/// Where hidden blocks find what readers have of the clone.
+const SOURCE: &str = "CARRICK_SOURCE";
 /// Ports that the pages name, which others may be using here.
 const PORTS: [&str; 3] = ["7443", "7444", "7445"];
 
@@ -63,6 +65,10 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
     let mut trials = vec![
         text_alone("blocks_are_found_in_their_order", blocks_are_found_in_their_order),
         text_alone("every_test_that_a_page_names_exists", proofs::every_test_that_a_page_names_exists),
+        text_alone(
+            "no_page_asks_readers_for_what_only_this_test_has",
+            no_page_asks_readers_for_what_only_this_test_has,
+        ),
     ];
     let kubectl = std::process::Command::new("kubectl").args(["version", "--client"]).output();
     if !kubectl.is_ok_and(|answer| answer.status.success()) {
@@ -149,6 +155,29 @@ impl Page {
     }
 }
 
+/// What is outside of comments, for readers.
+fn visible(text: &str) -> String {
+    let mut parts = text.split("<!--");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, part| shown + part.split_once("-->").map_or("", |(_, rest)| rest))
+}
+
+fn no_page_asks_readers_for_what_only_this_test_has() {
+    assert_eq!(visible("a<!-- sh\nb-->c<!-- d --> e"), "ac e");
+    let (mut pages, root) = (0, Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let mut open = vec![root.join("docs"), root.join("README.md")];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|end| end == "md") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(!visible(&text).contains(SOURCE), "{} shows {SOURCE}", path.display());
+            pages += 1;
+        }
+    }
+    assert!(pages > 20, "{pages} pages");
+}
+
 /// Runs a page.
 async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> {
     let (blocks, clean_up) = (page.blocks, page.clean_up);
@@ -191,7 +220,7 @@ async fn play(folder: &Path, page: Page, limit: Duration) -> anyhow::Result<()> 
         .env("PATH", path)
         .env("HOME", scratch.path())
         .env_remove("XDG_STATE_HOME")
-        .env("CARRICK_SOURCE", &source)
+        .env(SOURCE, &source)
         .env_remove("KUBECONFIG")
         .stdin(Stdio::null())
         .stdout(std::fs::File::create(&said)?)

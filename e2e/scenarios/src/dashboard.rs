@@ -403,7 +403,7 @@ async fn publish(world: Arc<dyn World>, spec: Value) -> anyhow::Result<Stage> {
     Ok(stage)
 }
 
-async fn get(agent: &Agent, path: &str) -> anyhow::Result<Value> {
+pub(super) async fn get(agent: &Agent, path: &str) -> anyhow::Result<Value> {
     let answer = agent.dashboard(path).await?;
     let (_, body) = answer.split_once("\r\n\r\n").context("no body")?;
     serde_json::from_str(body).with_context(|| format!("no JSON: {answer}"))

@@ -48,6 +48,12 @@ impl Told {
         self.findings(severity).map(|it| format!("{}: {}", shown(&it["check"]), shown(&it["text"]))).collect()
     }
 
+    /// Texts of findings with that id.
+    pub(super) fn with_id(&self, id: &str) -> Vec<&str> {
+        let all = self.report["findings"].as_array().into_iter().flatten();
+        all.filter(|it| it["id"] == id).map(|it| shown(&it["text"])).collect()
+    }
+
     /// Lines of all fixes of findings of that severity.
     pub(super) fn fixes(&self, severity: &str) -> Vec<String> {
         let fixes = self.findings(severity).flat_map(|it| it["fix"].as_array().into_iter().flatten());

@@ -10,6 +10,7 @@ use carrick_e2e_stage::{fixtures, kinds};
 use carrick_syncagent::agent::explain::{Explained, Question, Report, explain};
 use serde_json::{Value, json};
 
+use super::dashboard::get;
 use super::related::{credentials, encoded, secret};
 
 pub(super) async fn what_would_be_done_is_told_without_doing_it(world: Arc<dyn World>) -> anyhow::Result<()> {
@@ -63,23 +64,70 @@ pub(super) async fn what_would_be_done_is_told_without_doing_it(world: Arc<dyn W
 
 pub(super) async fn what_others_have_changed_of_copies_is_told(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::bound(world, |group| fixtures::crd(group, "Bucket")).await?;
-    stage.publish("Bucket", json!({ "related": [credentials()] })).await?;
+    let mut down = credentials();
+    (down["identifier"], down["origin"]) = (json!("settings"), json!("kcp"));
+    down["object"] = json!({ "template": { "template": "{{ .Object.metadata.name }}-settings" } });
+    stage.publish("Bucket", json!({ "related": [credentials(), down] })).await?;
     let team = &stage.team_a;
-    let agent = stage.start_agent()?;
+    let agent = Agent::start(&stage, Setup { probes: true, ..Setup::default() })?;
     stage.order(team, "bucket", json!({ "size": 1 })).await?;
     let copy = stage.copy_is("the copy is placed", team, "bucket", |copy| copy["spec"]["size"] == 1).await?;
     let (namespace, copy_name) = place(&copy);
+    let mut settings = secret("bucket", "first");
+    settings["metadata"]["name"] = json!("bucket-settings");
+    team.client.create(&kinds::secrets(), Some(NAMESPACE), &settings).await?;
+    let settings = format!("{copy_name}-settings");
+    let at = (&stage.service, &kinds::secrets(), Some(namespace), settings.as_str());
+    stage.object("the Secret reaches the service", at, |it| it["data"]["password"] == encoded("first")).await?;
     stage.service.create(&kinds::secrets(), Some(namespace), &secret(copy_name, "first")).await?;
     let at = (&team.client, &kinds::secrets(), Some(NAMESPACE), "bucket-credentials");
     stage.object("the Secret reaches the consumer", at, |it| it["data"]["password"] == encoded("first")).await?;
     changed_is(&stage, "in line with service Bucket ", &[]).await?;
+    let overwritten = async |wanted: &[(&str, &str)]| {
+        stage
+            .eventually("the dashboard says what others have changed", async || {
+                let found = get(&agent, "/find.json?q=default%2Fbucket").await?;
+                let all = found["found"][0]["overwritten"].as_array().context("there is no such order")?;
+                let names = all.iter().map(|it| (it["identifier"].as_str(), it["copy"].as_str()));
+                let is_it = |((identifier, name), wanted): ((Option<&str>, Option<&str>), &(&str, &str))| {
+                    identifier == Some(wanted.0) && name.is_some_and(|name| name.ends_with(wanted.1))
+                };
+                ensure!(all.len() == wanted.len() && names.zip(wanted).all(is_it), "{found:#}");
+                let field =
+                    |it: &Value| it["changed"].as_str().is_some_and(|it| it.contains("data.password. This stays"));
+                ensure!(all.iter().all(field) && !found.to_string().contains(&encoded("other")), "{found:#}");
+                Ok(())
+            })
+            .await
+    };
+    overwritten(&[]).await?;
 
     let edit = json!({ "spec": { "size": 7 } });
     stage.service.merge_patch(&stage.buckets(), Some(namespace), copy_name, &edit).await?;
     let edit = json!({ "data": { "password": encoded("other") } });
     team.client.merge_patch(&kinds::secrets(), Some(NAMESPACE), "bucket-credentials", &edit).await?;
-    let fields = ["not as ordered: spec.size.", "not as its original: data.password."];
+    let fields = ["not as ordered: spec.size.", "bucket-credentials is not as its original: data.password."];
     changed_is(&stage, "placed as service Bucket ", &fields).await?;
+    overwritten(&[("credentials", "default/bucket-credentials")]).await?;
+
+    // The other way round it is the provider's side that somebody changes.
+    stage.service.merge_patch(&kinds::secrets(), Some(namespace), &settings, &edit).await?;
+    let here = format!("{settings} is not as its original: data.password.");
+    changed_is(&stage, "placed as service Bucket ", &[fields[0], fields[1], &here]).await?;
+    overwritten(&[("credentials", "default/bucket-credentials"), ("settings", &settings)]).await?;
+    let query =
+        format!("/trace.json?published={}&order={}%2Fdefault%2Fbucket", stage.published_name("Bucket"), team.cluster);
+    let tree = get(&agent, &query).await?;
+    let related =
+        tree["children"].as_array().into_iter().flatten().filter(|it| it["place"] != "on the service cluster");
+    let notes = related.filter(|it| it["notes"].to_string().contains("not as its original: data.password"));
+    ensure!(notes.count() == 2, "{tree:#}");
+
+    // Whoever puts it back is not named any more.
+    let back = json!({ "data": { "password": encoded("first") } });
+    team.client.merge_patch(&kinds::secrets(), Some(NAMESPACE), "bucket-credentials", &back).await?;
+    stage.service.merge_patch(&kinds::secrets(), Some(namespace), &settings, &back).await?;
+    overwritten(&[]).await?;
     agent.stop().await
 }
 

@@ -31,6 +31,7 @@ mod holders;
 mod hostile;
 mod import;
 mod init;
+mod judges;
 mod kbind;
 mod keepers;
 mod konnectors;
@@ -420,6 +421,8 @@ pub fn all() -> Vec<Scenario> {
             wrong_ways_to_the_servers_are_told
             what_consumers_and_rules_lack_is_told
             missing_rights_are_told_and_the_fix_grants_them;
+        judges:
+            agent_and_doctor_say_the_same_of_rules;
         chart:
             what_it_renders_is_accepted
             its_rights_are_enough_for_the_agent

@@ -7,6 +7,7 @@ mod imports;
 mod leftovers;
 mod naming;
 mod published;
+mod reported;
 mod rights;
 pub(crate) mod servers;
 mod token;

@@ -2,6 +2,7 @@
 
 #![cfg(unix)] // stopping needs signals
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::running::{Folder, Running, carrick, kubectl};
@@ -129,6 +130,33 @@ fn bad_input_names_the_thing_and_the_way_out() {
         assert!(told.starts_with("error: ") && told.contains(&wanted), "{wanted}\n{told}");
         assert!(output.stdout.is_empty());
     }
+}
+
+/// What a newcomer pastes first, on a machine where something else has the port.
+#[test]
+fn the_first_block_of_the_first_page_ends_with_an_error_where_its_port_is_taken() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/getting-started.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, rest) = page.split_once("\n```sh\n").unwrap();
+    let (block, _) = rest.split_once("\n```\n").unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    assert!(block.contains("--port-kcp 7443"), "{block}");
+    let folder = Folder::new("first-block");
+    let programs = Path::new(env!("CARGO_BIN_EXE_carrick")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    std::fs::create_dir_all(folder.path("")).unwrap();
+    let output = Command::new("timeout")
+        .args(["120", "bash", "-c", &block.replace("7443", &port).replace("--port-service 7444", "--port-service 0")])
+        .current_dir(folder.path(""))
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    // 124 is what `timeout` says of a command that does not end.
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let wanted = format!("error: cannot listen on 127.0.0.1:{port}: ");
+    assert!(told.contains(&wanted) && told.contains("give --port-kcp another port"), "{told}");
 }
 
 #[test]

@@ -69,11 +69,6 @@ fn changed(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> Vec<String> {
     if is_deleting(source) || rules.duty != Duty::Sync {
         return Vec::new();
     }
-    let rests = Pauses::seen(rules, &seen).content();
-    let stays = |changes: &str| {
-        let until = if rests { "the pause ends".to_owned() } else { format!("{changes} changes the same fields") };
-        format!("This stays until {until}")
-    };
     // Where the rules fail, nothing is known to be meant.
     let own =
         rules.mutation.spec(source, Some(copy)).map_or_else(|_| Vec::new(), |wanted| compare::changed(&wanted, copy));
@@ -81,19 +76,58 @@ fn changed(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> Vec<String> {
     let own = if rules.drift.is_off() { own } else { explained::fields(rules, plan) };
     let own = (!own.is_empty()).then(|| {
         let at = format!("service {} {}", rules.local.kind, shown_name(copy));
-        format!("{at} is not as ordered: {}. {}", own.join(", "), stays("the order"))
+        format!("{at} is not as ordered: {}. {}", own.join(", "), stays(rules, &seen, "the order"))
     });
+    let related = overwritten(rules, &seen).into_iter().map(|it| format!("{} is {}", it.copy, it.changed));
+    own.into_iter().chain(related).collect()
+}
+
+/// How long a change by somebody else stays.
+fn stays(rules: &Rules, seen: &PrimaryView<'_>, changes: &str) -> String {
+    if Pauses::seen(rules, seen).content() {
+        return "This stays until the pause ends".to_owned();
+    }
+    format!("This stays until {changes} changes the same fields")
+}
+
+/// The copy of a related object that somebody else has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OverwrittenCopy {
+    /// The entry of `spec.related`.
+    pub identifier: String,
+    /// The copy.
+    pub copy: String,
+    /// What is different, and until when. Only the fields are named: values may be secret.
+    pub changed: String,
+}
+
+impl OverwrittenCopy {
+    /// Whether it is the one that an order's own annotation names as `<identifier>: <namespace>/<name>`.
+    pub fn is_shown_as(&self, related: &str) -> bool {
+        related.split_once(": ").is_some_and(|(identifier, name)| {
+            identifier == self.identifier && self.copy.rsplit(' ').next() == Some(name)
+        })
+    }
+}
+
+/// What somebody else has changed of the copies of an order's related objects, on either side.
+pub fn overwritten(rules: &Rules, seen: &PrimaryView<'_>) -> Vec<OverwrittenCopy> {
+    if rules.duty != Duty::Sync || seen.source.is_none_or(is_deleting) {
+        return Vec::new();
+    }
     let related = seen.related.into_iter().flat_map(|view| view.seen.iter().map(move |it| (view, it)));
     let related = related.filter_map(|(view, it)| {
         let entry = rules.related.get(it.entry)?;
         let copy = it.destination.as_ref()?;
         let transform = Informed { mutation: &entry.mutation, objects: &view.objects };
         let fields = compare::changed(&transform.spec(&it.origin, Some(copy)).ok()?, copy);
-        let at = it.record(entry).copy;
-        let words = stays("the original");
-        (!fields.is_empty()).then(|| format!("{at} is not as its original: {}. {words}", fields.join(", ")))
+        (!fields.is_empty()).then(|| OverwrittenCopy {
+            identifier: entry.identifier.clone(),
+            copy: it.record(entry).copy.to_string(),
+            changed: format!("not as its original: {}. {}", fields.join(", "), stays(rules, seen, "the original")),
+        })
     });
-    own.into_iter().chain(related).collect()
+    related.collect()
 }
 
 fn situation(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan, changed: bool) -> String {

@@ -24,6 +24,11 @@ pub enum SchemaError {
         "{0:?} is not a valid name for an API; plural and group must be lower-case DNS names (see spec.projection)"
     )]
     Name(String),
+    /// A version is no DNS name.
+    #[error(
+        "{0:?} is not a valid name for a version; it must be a lower-case DNS name that begins with a letter (see spec.projection.versions)"
+    )]
+    Version(String),
     /// The core group cannot be published under its own name.
     #[error("the core group cannot be published as it is; set spec.projection.group of the PublishedResource")]
     CoreGroup,
@@ -53,6 +58,10 @@ pub fn name(projected: &Crd) -> Result<String, SchemaError> {
     let crd_name = format!("{}.{}", spec.names.plural, spec.group);
     if !is_dns_subdomain(&format!("irrelevant.{crd_name}")) {
         return Err(SchemaError::Name(crd_name));
+    }
+    let is_version = |name: &str| carrick_kcp::path::is_label(name) && !name.starts_with(|c: char| c.is_ascii_digit());
+    if let Some(version) = spec.versions.iter().find(|version| !is_version(&version.name)) {
+        return Err(SchemaError::Version(version.name.clone()));
     }
     let text = go::to_line(spec)?;
     Ok(format!("v{}.{crd_name}", &hex(&Sha1::digest(text.as_bytes()))[..8]))
@@ -227,6 +236,11 @@ mod tests {
         assert!(matches!(name(&crd), Err(SchemaError::Name(n)) if n == "CronTabs.example.com"));
         crd.spec.group = String::new();
         assert!(matches!(name(&crd), Err(SchemaError::CoreGroup)));
+        for wrong in ["not a version", "V1", "1v", ""] {
+            let mut crd = crontab();
+            crd.spec.versions[0].name = wrong.into();
+            assert!(matches!(name(&crd), Err(SchemaError::Version(version)) if version == wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn missing(facts: &Facts, keepers: &[Keeper]) -> Option<Finding> {
     let leads = lease(facts).is_some_and(|found| found.severity == Severity::Green);
     let served = |keeper: &Keeper| is_fresh(keeper, facts) && !keeper.keeps.is_empty();
     // One that was refused has left no sign of life on the export, but it has on what it publishes.
-    let refused = facts.published().iter().any(|one| super::published::refused(one).is_some());
+    let refused = facts.published().iter().any(|one| super::reported::refused(one).is_some());
     if facts.published().is_empty() || leads || refused || keepers.iter().any(served) {
         return None;
     }

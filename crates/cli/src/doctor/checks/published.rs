@@ -1,13 +1,12 @@
 //! What the agent needs on the service cluster, and what is published there.
 
-use carrick_kcp::condition::{Condition, ConditionStatus};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::Finding;
 use super::export::unmet;
 use super::imports;
-use crate::doctor::facts::{CheckedRight, Facts, Lookup, OriginState, Published, Tool};
+use super::reported::{has_told_doubts, held, of_interest, paused, refused, short, told_of_rules, unseen_change};
+use crate::doctor::facts::{Facts, Lookup, OriginState, Published, Tool};
 use crate::doctor::right::RightScope;
 
 pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
@@ -95,58 +94,18 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
         Some(Ok(published)) => {
             let all = published.iter();
             all.flat_map(|one| {
-                judge(one, facts, &tool).into_iter().chain(doubts(one, &tool)).chain(platform(one, facts))
+                judge(one, facts, &tool).into_iter().chain(doubts(one, facts, &tool)).chain(platform(one, facts))
             })
             .collect()
         }
     }
 }
 
-/// A condition that is good news when it is False.
-const SCHEMA_HELD: &str = "SchemaHeld";
-
-/// The conditions that the agent has set on a PublishedResource.
-fn conditions(one: &Published) -> Vec<Condition> {
-    Vec::deserialize(&one.object["status"]["conditions"]).unwrap_or_default()
-}
-
-/// Those that are bad news when they are False. A withdrawal that was taken back is none; one that is announced is.
-fn of_interest(one: &Published, facts: &Facts) -> Vec<Condition> {
-    // The check of rights names the same ones, with the commands that grant them.
-    let lacks = |right: &CheckedRight| {
-        right.need.place == RightScope::Service && right.denied.as_ref().is_ok_and(|denied| !denied.is_empty())
-    };
-    let known = facts.rights.iter().any(lacks);
-    let is_good = |it: &Condition| it.type_ == SCHEMA_HELD || it.type_ == "Withdrawn" && it.reason == "Offered";
-    // The check of agents names the other one, with the way out.
-    let is_other = |it: &Condition| {
-        it.type_ == "ServedByOne" && it.reason == "SeveralExports" || it.type_ == "RightsGranted" && known
-    };
-    conditions(one).into_iter().filter(|condition| !is_good(condition) && !is_other(condition)).collect()
-}
-
-/// Why kcp refuses the export that a PublishedResource needs, as the agent says.
-pub(super) fn refused(one: &Published) -> Option<String> {
-    let told =
-        conditions(one).into_iter().find(|told| told.type_ == "ExportUpdated" && told.reason == "UpdateFailed")?;
-    (told.status == ConditionStatus::False).then_some(told.message)
-}
-
-/// What a running agent says of invalid rules in their present generation, and by which rules it goes on, if it does.
-fn told_of_rules(one: &Published) -> Option<(String, Option<String>)> {
-    let now = one.object["metadata"]["generation"].as_i64();
-    let all = one.object["status"]["conditions"].as_array()?;
-    let of = |kind: &str| all.iter().find(|it| it["type"] == kind && it["observedGeneration"].as_i64() == now);
-    let text = |condition: &Value| condition["message"].as_str().unwrap_or_default().to_owned();
-    let invalid = of("RulesValid").filter(|it| it["status"] == "False")?;
-    Some((text(invalid), of("Syncing").filter(|it| it["reason"] == "EarlierRules").map(text)))
-}
-
 /// Valid rules that refer to something that cannot exist.
-fn doubts(one: &Published, tool: &Tool) -> impl Iterator<Item = Finding> {
-    // A running agent has reported it already.
-    let told = unmet(&conditions(one)).any(|(condition, _)| condition == "RulesPlausible");
-    one.doubts.iter().filter(move |_| !told).map(move |doubt| {
+fn doubts(one: &Published, facts: &Facts, tool: &Tool) -> impl Iterator<Item = Finding> {
+    // A running agent has reported it already, and that is shown unless something worse is.
+    let is_told = has_told_doubts(one) && state(one, facts, tool).is_none();
+    one.doubts.iter().filter(move |_| !is_told).map(move |doubt| {
         Finding::amber(format!("{}: {doubt}", one.name))
             .id("rules-doubtful")
             .by(tool, &format!("edit publishedresource {}", one.name))
@@ -180,15 +139,6 @@ fn platform(one: &Published, facts: &Facts) -> Option<Finding> {
     }
 }
 
-/// A message, cut where it gets too long; those who explain it tell all of it.
-fn short(message: &str) -> String {
-    const LONGEST: usize = 1500;
-    match message.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message.to_owned(),
-    }
-}
-
 fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Vec<Finding> {
     let unmet: Vec<Finding> = unmet(&of_interest(one, facts))
         .map(|(condition, message)| {
@@ -199,6 +149,7 @@ fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Vec<Finding> {
             let command = if condition == "DriftFree" { "drift" } else { "explain" };
             Finding::amber(text).id("condition-false").fixes(facts.carrick(&format!("{command} {}", one.name)))
         })
+        .chain(unseen_change(one, facts))
         .collect();
     match state(one, facts, tool) {
         Some(found) => vec![found],
@@ -209,15 +160,6 @@ fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Vec<Finding> {
         }
         None => unmet,
     }
-}
-
-/// Orders that are paused, as a running agent says: no failure, but easily forgotten.
-fn paused(one: &Published) -> Option<Finding> {
-    let synced = conditions(one).into_iter().find(|it| it.type_ == "ObjectsSynced")?;
-    let (_, paused) = synced.message.split_once("No object fails. ")?;
-    let fix = "remove the annotation syncagent.kcp.io/pause where it is not needed any more".to_owned();
-    let is_paused = synced.status == ConditionStatus::True && paused.contains(" paused");
-    is_paused.then(|| Finding::amber(format!("{}: {}", one.name, short(paused))).id("objects-paused").fix(fix))
 }
 
 /// What is wrong with what is published, apart from what conditions say.
@@ -243,12 +185,9 @@ fn state(one: &Published, facts: &Facts, tool: &Tool) -> Option<Finding> {
                 .by(tool, &format!("edit publishedresource {name}")),
         );
     };
-    // An older schema is exported on purpose.
-    let held =
-        conditions(one).into_iter().find(|told| told.type_ == SCHEMA_HELD && told.status == ConditionStatus::True);
-    if let Some(told) = held {
-        let found = Finding::amber(format!("{name}: {}", told.message)).id("schema-held");
-        return Some(found.fixes(facts.carrick(&format!("approve {name}"))));
+    // What is there is older on purpose.
+    if let Some(found) = held(one, facts) {
+        return Some(found);
     }
     if let Some(message) = refused(one) {
         let export = facts.export.object().map(|export| export.metadata.name.clone()).unwrap_or_default();
@@ -274,6 +213,7 @@ mod tests {
 
     use super::super::Severity::{Amber, Green, Red};
     use super::*;
+    use crate::doctor::facts::CheckedRight;
     use crate::doctor::right::NeededRight;
 
     #[test]
@@ -348,6 +288,7 @@ mod tests {
         };
         let unhappy = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "False", "message": "one fails" }] } });
         let withdrawn = |reason: &str| json!({ "status": { "conditions": [{ "type": "Withdrawn", "status": "False", "reason": reason, "message": "m" }] } });
+        let mapping = |status: &str| json!({ "status": { "conditions": [{ "type": "MappingHeld", "status": status, "message": "the steps x" }] } });
         let paused = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "True", "message": "No object fails. 1 object is paused, the first is c|ns/a: All by its provider." }] } });
         let drifted = json!({ "status": { "conditions": [{ "type": "DriftFree", "status": "False", "message": "1 copy was changed" }] } });
         let imported = json!({ "status": { "conditions": [{ "type": "ObjectsImported", "status": "False", "message": "1 object is not imported, the first is own/db: m." }] } });
@@ -356,6 +297,8 @@ mod tests {
             (one(None, paused), exported(&[schema]), Amber, "buckets: 1 object is paused, the first is"),
             (one(None, drifted), exported(&[schema]), Amber, "DriftFree is False: 1 copy was changed"),
             (one(None, withdrawn("Offered")), exported(&[schema]), Green, "published as v1"),
+            (one(None, mapping("True")), exported(&[schema]), Amber, "buckets: the steps x"),
+            (one(None, mapping("False")), exported(&[schema]), Green, "published as v1"),
             (one(None, withdrawn("Announced")), exported(&[schema]), Amber, "Withdrawn is False: m"),
             (one(None, Value::Null), exported(&[schema]), Green, "published as v1"),
             (one(None, Value::Null), exported(&[]), Amber, "not created yet"),
@@ -395,6 +338,25 @@ mod tests {
             let found = super::published(&facts);
             assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), wanted, "{found:?}");
         }
+        // What was said of an earlier generation is not said of this one.
+        let of_earlier = |doubts: &[&str]| {
+            let conditions = json!([
+                { "type": "RulesValid", "status": "False", "reason": "InvalidRules", "message": "once", "observedGeneration": 1 },
+                { "type": "SchemaPublished", "status": "False", "reason": "InvalidRules", "message": "once", "observedGeneration": 1 },
+                { "type": "ObjectsSynced", "status": "False", "reason": "NotSyncing", "message": "once", "observedGeneration": 1 },
+                { "type": "RulesPlausible", "status": "False", "message": "once", "observedGeneration": 1 },
+            ]);
+            let object = json!({ "metadata": { "generation": 2 }, "status": { "conditions": conditions } });
+            let doubts = doubts.iter().map(|&doubt| doubt.to_owned()).collect();
+            let facts =
+                Facts { published: Some(Ok(vec![Published { doubts, ..one(None, object) }])), ..Facts::default() };
+            super::published(&facts).into_iter().map(|it| (it.id, it.text)).collect::<Vec<_>>()
+        };
+        let unseen = "buckets: no agent has taken up its last change yet, generation 2; what its conditions say is of generation 1";
+        let unseen = (Some("change-not-taken-up"), unseen.to_owned());
+        assert_eq!(of_earlier(&[]), [unseen.clone()]);
+        let doubtful = (Some("rules-doubtful"), "buckets: now".to_owned());
+        assert_eq!(of_earlier(&["now"]), [unseen, doubtful]);
         // Each condition that is False is a finding, with its remedy, which stands at the end.
         let long = format!("{} grant it", "right ".repeat(80));
         let two = json!({ "status": { "conditions": [

@@ -124,7 +124,11 @@ pub(super) fn build(
                     let message = format!("{problem}; correct it: {}", until_then(&entry, old));
                     catalog.problems.insert(name.clone(), Problem { reason: "InvalidRules", message });
                 }
-                Some(old.cloned().unwrap_or(entry))
+                Some(match old.cloned() {
+                    // What is doubtful is said of the rules as they are written.
+                    Some(old) => CatalogEntry { doubts: entry.doubts, ignored: entry.ignored, ..old },
+                    None => entry,
+                })
             }
             Err(problem) => {
                 catalog.problems.insert(name.clone(), problem);
@@ -366,6 +370,16 @@ mod tests {
             assert!(repaired.problems.is_empty());
             assert_eq!(repaired.entries["a"].pr.metadata.generation, 3);
         }
+    }
+
+    #[test]
+    fn what_is_doubtful_is_said_of_the_rules_as_they_are_written() {
+        let naming = |name: &str| json!({ "naming": { "name": name, "namespace": "n" } });
+        let doubtful = built(&Catalog::default(), [listed("a", "1", 1, &naming("{{ .Object.spec.nowhere }}"))]);
+        assert_eq!(doubtful.entries["a"].doubts.len(), 1);
+        let broken = built(&doubtful, [listed("a", "1", 2, &naming("{{ nonsense }}"))]);
+        assert_eq!((broken.entries["a"].doubts.as_slice(), broken.problems.len()), ([].as_slice(), 1));
+        assert!(Arc::ptr_eq(rules_of(&doubtful, "a"), rules_of(&broken, "a")));
     }
 
     #[test]

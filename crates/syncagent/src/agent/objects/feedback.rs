@@ -3,6 +3,7 @@
 pub(super) mod drifted;
 pub(super) mod failing;
 pub(super) mod known;
+pub(super) mod overwritten;
 pub(super) mod paused;
 pub(super) mod progress;
 pub(super) mod races;

@@ -20,6 +20,7 @@ use super::deletion::losses::Losses;
 use super::deletion::orphans::Orphans;
 use super::feedback::drifted::DriftedOrders;
 use super::feedback::failing::{Failing, Failure, Warned};
+use super::feedback::overwritten::OverwrittenCopies;
 use super::feedback::paused::PausedOrders;
 use super::feedback::races::Races;
 use super::feedback::refusals::ReportedReasons;
@@ -100,6 +101,8 @@ pub(super) struct Shared {
     pub paused: Arc<PausedOrders>,
     /// Objects whose copies others have changed.
     pub drifted: Arc<DriftedOrders>,
+    /// Objects with related ones whose copies others have changed.
+    pub overwritten: Arc<OverwrittenCopies>,
     /// Objects that get their orders from the agent.
     pub imports: ImportedObjects,
     /// What consumers were warned of that will not end by itself soon.
@@ -152,6 +155,7 @@ impl Shared {
             failing: Arc::default(),
             paused: Arc::default(),
             drifted: Arc::default(),
+            overwritten: Arc::default(),
             imports: ImportedObjects::default(),
             warned: Arc::default(),
             count_again: Notify::new(),
@@ -273,6 +277,7 @@ impl Shared {
         self.reported.over(key);
         self.paused.forget(|known| known == key);
         self.drifted.forget(|known| known == key);
+        self.overwritten.forget(|known| known == key);
         self.room_queue.over(key);
         self.note_released(key, false);
         self.note_warned(key, None);
@@ -298,6 +303,7 @@ impl Shared {
         self.reported.forget(is_there);
         self.paused.forget(is_there);
         self.drifted.forget(is_there);
+        self.overwritten.forget(is_there);
         self.paths.lock().retain(|known, _| **known != *cluster);
     }
 

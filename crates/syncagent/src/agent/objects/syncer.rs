@@ -148,6 +148,7 @@ impl Syncer {
             orphans: shared.orphans.clone(),
             paused: shared.paused.clone(),
             drifted: shared.drifted.clone(),
+            overwritten: shared.overwritten.clone(),
         };
         context.orders.add(&name, orders.clone());
         let (failing, paused, drifted) = (shared.failing.clone(), shared.paused.clone(), shared.drifted.clone());

@@ -9,7 +9,7 @@ use crate::agent::events::Type;
 use crate::agent::objects::observe::Observed;
 use crate::agent::objects::order::Order;
 use crate::decide::drift::{MOST_REVERTS, WINDOW, shown};
-use crate::decide::{ObjectAddress, Plan};
+use crate::decide::{ObjectAddress, Plan, overwritten};
 
 /// Notes what a plan says about it, if anybody has looked.
 pub(super) fn note(order: &Order<'_>, plan: &Plan) {
@@ -32,6 +32,14 @@ pub(super) fn count_first(order: &Order<'_>, plan: &Plan) -> bool {
     }
     note(order, plan);
     shared.drifted.contains(key)
+}
+
+/// Notes which copies of related objects others have changed, once nothing is due.
+pub(super) fn note_related(order: &Order<'_>, observed: &Observed, plan: &Plan) {
+    let Order { shared, rules, key, .. } = order;
+    if plan.is_settled() {
+        shared.overwritten.note(key, overwritten(rules, &observed.seen(order)));
+    }
 }
 
 /// Reports what is new, once it was noted or set back.

@@ -39,6 +39,7 @@ const TOGETHER: usize = 50;
 pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Plan) -> Result<Next, ReconcileError> {
     let Order { shared, rules, key, .. } = order;
     drifted::note(order, &plan);
+    drifted::note_related(order, &observed, &plan);
     if !plan.implied.is_empty() {
         shared.states.imply(&rules.remote, key, std::mem::take(&mut plan.implied));
     }

@@ -16,10 +16,12 @@ use crate::agent::objects::copies;
 use crate::agent::objects::deletion::orphans::Orphans;
 use crate::agent::objects::feedback::drifted::DriftedOrders;
 use crate::agent::objects::feedback::failing::{Failing, Failure, Station, Warned};
+use crate::agent::objects::feedback::overwritten::OverwrittenCopies;
 use crate::agent::objects::feedback::paused::PausedOrders;
 use crate::agent::objects::source::source_key;
 use crate::agent::platform_mesh::consumer::{CONSUMER_CLUSTER, Consumer, StagingRoot};
 use crate::api::{FINALIZER, RELATED_PREFIX};
+use crate::decide::OverwrittenCopy;
 use crate::decide::compare::{Comparison, changed, compare};
 use crate::rules::metadata::SourceKey;
 use crate::rules::{Rules, Selection};
@@ -72,6 +74,8 @@ pub(crate) struct Orders {
     pub(in crate::agent::objects) paused: Arc<PausedOrders>,
     /// Orders whose copies others have changed.
     pub(in crate::agent::objects) drifted: Arc<DriftedOrders>,
+    /// Orders with related objects whose copies others have changed.
+    pub(in crate::agent::objects) overwritten: Arc<OverwrittenCopies>,
 }
 
 /// Which orders are looked for.
@@ -119,6 +123,8 @@ pub(crate) struct OrderProgress {
     pub changed: Vec<String>,
     /// Objects that came along from the service.
     pub related: Vec<String>,
+    /// Copies of related objects that are not as their originals, because somebody else has changed them.
+    pub overwritten: Vec<OverwrittenCopy>,
     /// What is paused of it, if anything is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
@@ -287,6 +293,7 @@ impl Orders {
             changed: copy.and_then(|copy| differing(&rules, &value, &copy.value())).unwrap_or_default(),
             copy: copy.map(|copy| summary(copy, &copy.value())),
             related: related.collect(),
+            overwritten: self.overwritten.of(key),
             paused: self.paused.words(key),
             stopped: self.stopped(key, &value, &rules),
         }

@@ -29,13 +29,23 @@ impl Orders {
         if !progress.has_status {
             order.notes.push(Note::waiting("no status has come back"));
         }
-        order.children.extend(progress.related.iter().map(|related| Node {
-            object: related.clone(),
-            place: "in the consumer's workspace, related".to_owned(),
+        let related = |object: &str, place: &str, notes: Vec<Note>| Node {
+            object: object.to_owned(),
+            place: place.to_owned(),
             created: None,
-            notes: Vec::new(),
+            notes,
             children: Vec::new(),
-        }));
+        };
+        let shown = progress.related.iter().map(|object| {
+            let overwritten = progress.overwritten.iter().filter(|it| it.is_shown_as(object));
+            let notes = overwritten.map(|it| Note::waiting(&it.changed)).collect();
+            related(object, "in the consumer's workspace, related", notes)
+        });
+        // What travels the other way is shown only where there is something to say about it.
+        let hidden =
+            progress.overwritten.iter().filter(|it| !progress.related.iter().any(|object| it.is_shown_as(object)));
+        let hidden = hidden.map(|it| related(&it.copy, "related", vec![Note::waiting(&it.changed)]));
+        order.children.extend(shown.chain(hidden));
         Some(order)
     }
 }

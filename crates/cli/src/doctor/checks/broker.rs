@@ -19,7 +19,8 @@ pub(super) fn broker(facts: &Facts) -> Vec<Finding> {
             "workspace {workspace} serves no AcceptAPIs, which {} asks for in spec.implements.accept: no broker brings orders",
             names.join(", ")
         );
-        let fix = "carrick provider up … --broker <path of the platform's workspace>    # with the flags of the first time";
+        let fix =
+            "carrick provider up … --broker <path of the platform's workspace>    # with the flags of the first time";
         found.push(Finding::amber(text).id("broker-not-bound").fix(fix));
     }
     for one in asking {
@@ -65,9 +66,8 @@ fn wordless(facts: &Facts, one: &Published) -> Option<Finding> {
     let reported = spec["report"]["status"].is_string();
     let writes = |step: &Value| {
         let each = step.as_object().into_iter().flat_map(serde_json::Map::values);
-        each.filter_map(|part| part["path"].as_str().or_else(|| part["to"].as_str())).any(|path| {
-            path == "status" || path == WORD
-        })
+        each.filter_map(|part| part["path"].as_str().or_else(|| part["to"].as_str()))
+            .any(|path| path == "status" || path == WORD)
     };
     let written = spec["implements"]["status"].as_array().is_some_and(|steps| steps.iter().any(writes));
     let elsewhere = spec["report"]["statusPath"].as_str().is_some_and(|path| path != WORD);
@@ -151,9 +151,7 @@ mod tests {
 
     #[test]
     fn what_the_broker_says_is_passed_on() {
-        let ready = |status: &str| {
-            json!([{ "type": "BindingVerified", "message": "pending" }, { "type": "Ready", "status": status }])
-        };
+        let ready = |status: &str| json!([{ "type": "BindingVerified", "message": "pending" }, { "type": "Ready", "status": status }]);
         let found = broker(&facts(accept(ready("True")), asking()));
         assert_eq!((found.len(), found[0].severity), (1, Green), "{found:?}");
         for (conditions, words) in [(ready("Unknown"), ": pending"), (json!([]), "not taken note")] {

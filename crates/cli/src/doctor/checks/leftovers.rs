@@ -268,7 +268,9 @@ mod tests {
         let found = of(vec![copy("released", "me", "root:staging:s d/c", false), copy("b", "me", "c|d/b", false)]);
         assert_eq!(found.iter().map(|it| it.severity).collect::<Vec<_>>(), [Red, Amber], "{found:?}");
         assert!(
-            found[0].text.starts_with("1 copy of buckets.x without an order: ns/released, made for root:staging:s d/c."),
+            found[0]
+                .text
+                .starts_with("1 copy of buckets.x without an order: ns/released, made for root:staging:s d/c."),
             "{found:?}"
         );
         assert_eq!(found[0].fix[1], "kubectl delete buckets.x released -n ns");

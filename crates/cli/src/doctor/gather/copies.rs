@@ -27,9 +27,8 @@ pub struct Brokered<'a> {
 impl<'a> Brokered<'a> {
     /// By the bindings of consumers, which say where they are.
     pub fn new(root: Option<&'a StagingRoot>, bindings: &[ApiBinding]) -> Self {
-        let path = |binding: &ApiBinding| {
-            Some((binding.metadata.cluster()?.to_owned(), binding.metadata.path()?.to_owned()))
-        };
+        let path =
+            |binding: &ApiBinding| Some((binding.metadata.cluster()?.to_owned(), binding.metadata.path()?.to_owned()));
         Self { root, paths: bindings.iter().filter_map(path).collect() }
     }
 

@@ -330,7 +330,7 @@ async fn a_broker_finds_a_provider_whose_workspace_has_bound_the_platforms_accep
     // Without a broker nobody finds the provider, and the doctor says so.
     let (fine, said) = up(&[]).await;
     assert!(
-        !fine && said.contains("[broker-not-bound]") && said.contains("acceptapis.broker.platform-mesh.io;"),
+        fine && said.contains("[broker-not-bound]") && said.contains("acceptapis.broker.platform-mesh.io;"),
         "{said}"
     );
     let (fine, said) = up(&["--broker", "root:mine"]).await;

@@ -1,5 +1,6 @@
 //! AcceptAPIs, where a PublishedResource asks for one.
 
+use carrick_client::discovery::find_kind;
 use carrick_client::{ListOptions, Server};
 
 use super::super::facts::{Facts, Lookup};
@@ -15,10 +16,12 @@ impl TimedRequests {
         if !asks || facts.export.object().is_none() {
             return;
         }
-        let found = self.within(workspace.list(&broker::accept_apis(), None, &ListOptions::default())).await;
-        facts.accepting = Lookup::of(match found {
-            Err(error) if error.is_not_found() => Ok(None),
-            found => found.map(Some),
+        let kind = broker::accept_apis();
+        // Whoever may not list them learns all the same whether they are served.
+        facts.accepting = Lookup::of(match self.within(find_kind(&workspace, &kind.group, &kind.kind)).await {
+            Ok(Some(_)) => self.within(workspace.list(&kind, None, &ListOptions::default())).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
         });
         let rights = self.review(&workspace, vec![needs::of_accept_apis()]).await;
         facts.rights.extend(rights);

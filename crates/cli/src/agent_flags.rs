@@ -59,6 +59,12 @@ pub struct AgentFlags {
     /// Name of the Secret whose token the agent renews
     #[arg(long, value_name = "SECRET", default_value = "", hide_default_value = true, help_heading = HEADING)]
     pub renew_kcp_token: String,
+    /// Path of the workspace below which a broker of Platform Mesh makes its staging workspaces
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true, help_heading = HEADING)]
+    pub broker_staging_root: String,
+    /// For how long deleted orders there wait for a service cluster that cannot be reached
+    #[arg(long, value_name = "DURATION", default_value = "", hide_default_value = true, help_heading = HEADING)]
+    pub release_after: String,
     /// How whoever reads findings gets to kcp, if not with the kubeconfig above.
     #[arg(skip)]
     pub login: FixLogin,
@@ -187,6 +193,8 @@ impl AgentFlags {
             ("--agent-name", &self.agent_name),
             ("--published-resource-selector", &self.published_resource_selector),
             ("--renew-kcp-token", &self.renew_kcp_token),
+            ("--broker-staging-root", &self.broker_staging_root),
+            ("--release-after", &self.release_after),
         ];
         let overrides = self.apiexport_hostport_override.iter().map(|value| ("--apiexport-hostport-override", value));
         flags

@@ -6,9 +6,11 @@
 //!        ──▶ permissions  roles of people in the portal: the ProviderPermissions
 //!        ──▶ home         the Provider, whose workspace the mesh makes, and the policy that says who may bind
 //!        ──▶ served       the type of a workspace, and whether it serves the mesh's kinds
+//!        ──▶ broker       AcceptAPIs, by which a broker learns which orders come here
 //!        ──▶ managed      the ManagedProvider, which does all of it with the chart
 //! ```
 
+pub(crate) mod broker;
 pub(crate) mod card;
 pub(crate) mod flags;
 pub(crate) mod home;

@@ -34,7 +34,7 @@ use carrick_client::{Client, ListOptions, Overrides, Server};
 
 use crate::init::offer::{Choices, Offer, label_of};
 use crate::mesh::managed::{Act, ChartChoice};
-use crate::mesh::{home, managed, served};
+use crate::mesh::{broker, home, managed, served};
 use crate::ui::{Done, Failed, Step, Ui, confirmed};
 use crate::{kubeconfig, logs, workspaces};
 use args::{Output, UpArgs};
@@ -128,6 +128,7 @@ fn managed_provider(args: &UpArgs, mesh: &managed::MeshReference, plan: &Plan) -
         version: args.mesh.chart_version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION")),
         image: args.image.as_deref(),
         overrides: &args.apiexport_hostport_override,
+        broker: args.mesh.broker.as_deref(),
     };
     managed::object(mesh, plan, &choice, &wishes)
 }
@@ -191,6 +192,10 @@ async fn plan(args: &UpArgs) -> anyhow::Result<Plan> {
         plan = Plan::new(&offers, &published, &Choices { workspace, ..choices }, wishes.as_ref())?;
     } else if args.mesh.platform_mesh && args.mesh.managed_by.is_none() {
         plan.home = served::workspace(&plan.choices.workspace);
+    }
+    // What is taken away is known by its name; what a ManagedProvider prepares, the chart's Job does.
+    if let (Some(platform), false, None) = (&args.mesh.broker, args.undoing.undo, &args.mesh.managed_by) {
+        plan.objects.extend(broker::objects(&args.login()?.server, platform, &plan.agent).await?);
     }
     plan.elsewhere = home::elsewhere(&args.mesh, &plan.export, &plan.choices.workspace);
     if args.bootstrap {
@@ -395,6 +400,15 @@ async fn up(ui: &Ui, mut setup: Setup, args: &UpArgs) -> Result<ExitCode, Failed
             }
             let changed = lines.len();
             Ok(Done::new(format!("{} objects {what}, {changed} of them new or changed", wanted.len())).details(lines))
+        })
+        .await?;
+    }
+    if broker::is_wanted(plan) {
+        let hint = "see the APIBinding acceptapis: does its export serve AcceptAPIs?";
+        let step = Step::new("AcceptAPIs of the broker", "the workspace serves them").hint(hint).limit(PATIENCE);
+        ui.step(step, async |seen| {
+            broker::served(&setup.workspace, seen).await?;
+            Ok(Done::new("the workspace serves AcceptAPIs").details(broker::notes(plan)))
         })
         .await?;
     }

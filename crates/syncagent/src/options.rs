@@ -321,11 +321,7 @@ impl Options {
             ca_file: non_empty(self.kubeconfig_ca_file_override).map(PathBuf::from),
             context: None,
         };
-        let staging_root = StagingRoot::at(&self.broker_staging_root).ok();
-        let staging_root = match duration(&self.release_after) {
-            Some(time) => staging_root.map(|root| root.releasing_after(time)),
-            None => staging_root,
-        };
+        let staging_root = staging_root(&self.broker_staging_root, &self.release_after);
         let kubeconfig = non_empty(self.kubeconfig).map(PathBuf::from);
         let local = Server::infer(kubeconfig.as_deref(), &overrides)?;
         let kcp = Server::from_kubeconfig(self.kcp_kubeconfig.as_ref(), &Overrides::default())?;
@@ -388,6 +384,15 @@ fn after_restore(word: &str) -> Result<AfterRestore, String> {
 }
 
 /// A time that has not passed yet.
+/// Where a broker makes its staging workspaces, by the values of --broker-staging-root and --release-after; none if there is no such place.
+pub fn staging_root(path: &str, release_after: &str) -> Option<StagingRoot> {
+    let root = StagingRoot::at(path).ok()?;
+    Some(match duration(release_after) {
+        Some(time) => root.releasing_after(time),
+        None => root,
+    })
+}
+
 fn duration(text: &str) -> Option<Duration> {
     let nanoseconds = carrick_go::duration::parse(text)?;
     u64::try_from(nanoseconds).ok().filter(|time| *time > 0).map(Duration::from_nanos)

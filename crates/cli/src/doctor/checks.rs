@@ -1,6 +1,7 @@
 //! The checks: small pure functions over the facts.
 
 mod agents;
+mod broker;
 mod consumers;
 mod export;
 mod imports;
@@ -100,7 +101,7 @@ pub struct Check {
 }
 
 /// All checks, in the order in which things must work.
-pub const CHECKS: [Check; 16] = [
+pub const CHECKS: [Check; 17] = [
     Check { name: "Service cluster", run: servers::service },
     Check { name: "kcp", run: servers::kcp },
     Check { name: "Clocks", run: servers::clocks },
@@ -114,6 +115,7 @@ pub const CHECKS: [Check; 16] = [
     Check { name: "Published resources", run: published::published },
     Check { name: "Names of copies", run: naming::naming },
     Check { name: "Consumers", run: consumers::consumers },
+    Check { name: "Broker", run: broker::broker },
     Check { name: "Agents", run: agents::agents },
     Check { name: "Leftovers in the export", run: leftovers::export },
     Check { name: "Copies", run: leftovers::copies },

@@ -7,6 +7,7 @@ use carrick_client::Error;
 use carrick_kcp::apis::v1alpha1::{ApiExportEndpointSlice, ApiResourceSchema};
 use carrick_kcp::apis::v1alpha2::{ApiBinding, ApiExport, PermissionClaim};
 use carrick_kcp::token::AccountToken;
+use carrick_syncagent::agent::platform_mesh::consumer::StagingRoot;
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::Value;
@@ -60,6 +61,8 @@ pub struct Facts {
     pub unneeded_claims: Vec<PermissionClaim>,
     /// Copies of published kinds, as far as both sides could be listed.
     pub copies: Vec<KindCopies>,
+    /// AcceptAPIs in the export's workspace, if a PublishedResource asks for one; missing if none are served there.
+    pub accepting: Lookup<Vec<Value>>,
     /// What became of the APIs of platforms that are implemented, by the name of the PublishedResource, as far as the login may see it.
     pub origins: BTreeMap<String, OriginState>,
 }
@@ -84,6 +87,12 @@ pub struct KindCopies {
     pub copies: Vec<KnownCopy>,
     /// Orders of that kind that have waited for a copy for a while: workspace, namespace and name.
     pub waiting: Vec<String>,
+    /// The resource in kcp.
+    pub ordered: String,
+    /// How many orders a limit has refused.
+    pub over_limit: usize,
+    /// Consumers behind a broker, by the logical cluster of the staging workspace that their orders are in.
+    pub behind: BTreeMap<String, String>,
 }
 
 /// One copy on the service cluster.
@@ -99,6 +108,8 @@ pub struct KnownCopy {
     pub order: String,
     /// Whether that order exists.
     pub has_order: bool,
+    /// Whether the order may have been let go although the service cluster could not be reached.
+    pub may_be_released: bool,
 }
 
 /// The file that fixes write the agent's kubeconfig to, if it is in a Secret.
@@ -136,6 +147,8 @@ pub struct AgentArguments {
     pub deployment: Option<String>,
     /// The selector for PublishedResources.
     pub selector: String,
+    /// Where a broker makes its staging workspaces, if the agent knows.
+    pub staging_root: Option<StagingRoot>,
 }
 
 /// How whoever reads the findings gets to kcp.

@@ -1,5 +1,6 @@
 //! Asks both servers, once. Nothing is written: access reviews are queries, although they are sent by POST.
 
+mod accepting;
 mod copies;
 mod origins;
 
@@ -13,6 +14,7 @@ use carrick_kcp::token::AccountToken;
 use carrick_syncagent::agent::explain;
 use carrick_syncagent::agent::keeper::cluster_id;
 use carrick_syncagent::agent::rights::allowed;
+use carrick_syncagent::options;
 use carrick_syncagent::rules::renewal;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -41,6 +43,7 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
         renewed: Some(options.renew_kcp_token.clone()).filter(|secret| !secret.is_empty()),
         deployment: agent.deployment.clone(),
         selector: options.published_resource_selector.clone(),
+        staging_root: options::staging_root(&options.broker_staging_root, &options.release_after),
     };
     let mut facts = Facts { asked, now: jiff::Timestamp::now().as_second(), ..Facts::default() };
     let file = Some(options.kubeconfig.as_str()).filter(|file| !file.is_empty()).map(Path::new);
@@ -67,7 +70,13 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
         // What runs counts more than what is planned. Whoever may not see it gets no answer here.
         let (namespace, slice) = (&facts.asked.namespace, &facts.asked.slice);
         match patient.within(deployment::find(&local.client(), namespace, slice)).await {
-            Ok(Some(found)) => facts.asked.renewed = deployment::flag(&found.flags, "--renew-kcp-token"),
+            Ok(Some(found)) => {
+                let flag = |name: &str| deployment::flag(&found.flags, name);
+                let [root, time] =
+                    ["--broker-staging-root", "--release-after"].map(|name| flag(name).unwrap_or_default());
+                facts.asked.renewed = flag("--renew-kcp-token");
+                facts.asked.staging_root = options::staging_root(&root, &time);
+            }
             Ok(None) => {
                 let all = tokio::time::timeout(patience, deployment::all(&options.kubeconfig)).await;
                 let all = all.ok().and_then(Result::ok).unwrap_or_default();
@@ -94,6 +103,7 @@ pub async fn gather(agent: &Identified, patience: Duration) -> Facts {
         Box::pin(patient.look_at_service(local, selector, &consumers, &mut facts)).await;
         if let (Ok(kcp), ServerAnswer::Works) = (&kcp, &facts.kcp.answer) {
             facts.origins = patient.origins(kcp, facts.published()).await;
+            patient.look_at_broker(kcp, &mut facts).await;
         }
     }
     facts
@@ -218,8 +228,10 @@ impl TimedRequests {
         }
         let all_answer = facts.endpoints.iter().all(|endpoint| endpoint.answer == ServerAnswer::Works);
         if !consumers.is_empty() && all_answer {
-            let copies = copies::copies(&catalog, &agent_name, client, consumers);
-            facts.copies = tokio::time::timeout(self.limit, copies).await.unwrap_or_default();
+            let brokered = copies::Brokered::new(facts.asked.staging_root.as_ref(), &facts.bindings);
+            let copies = copies::copies(&catalog, &agent_name, client, consumers, &brokered);
+            let copies = tokio::time::timeout(self.limit, copies).await.unwrap_or_default();
+            facts.copies = copies;
         }
         let published = objects.into_iter().map(|object| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

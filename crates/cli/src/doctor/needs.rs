@@ -5,6 +5,7 @@ use carrick_syncagent::rules::rights::{self, READ};
 
 use super::facts::{AgentArguments, Published};
 use super::right::{NeededRight, RightScope};
+use crate::mesh::broker;
 
 const ALL: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
@@ -95,6 +96,13 @@ pub fn in_kcp(slice: &str, export: &str) -> Vec<NeededRight> {
             .within("default")
             .optional(),
     ]
+}
+
+/// What it takes to keep AcceptAPIs.
+pub fn of_accept_apis() -> NeededRight {
+    let verbs = &["get", "list", "watch", "create", "update", "delete"];
+    let why = "to keep the AcceptAPI that spec.implements.accept asks for; without it, no broker brings orders";
+    NeededRight::new(RightScope::Export, broker::GROUP, "acceptapis", verbs, why).optional()
 }
 
 /// What the account of a token needs to get another one.

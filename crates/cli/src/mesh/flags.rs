@@ -26,6 +26,10 @@ pub struct MeshFlags {
     /// Roles of people in the portal, for a ProviderPermissions: its roles and permissions in YAML, with the plurals of kinds as keys
     #[arg(long, value_name = "FILE", requires = "platform_mesh", help_heading = HEADING)]
     pub roles: Option<PathBuf>,
+    /// Let a broker bring orders: bind the APIExport acceptapis of this workspace, which is the platform's, and let the agent keep the AcceptAPIs that
+    /// PublishedResources ask for in spec.implements.accept
+    #[arg(long, value_name = "PATH", help_heading = HEADING)]
+    pub broker: Option<String>,
     /// Have Platform Mesh make the workspace: create a Provider in this workspace, which has bound providers.platform-mesh.io
     #[arg(long, value_name = "PATH", requires = "platform_mesh", help_heading = HEADING)]
     pub provider_in: Option<String>,
@@ -77,7 +81,12 @@ impl MeshFlags {
                 );
             }
         }
-        for (flag, path) in [("--provider-in", self.provider_in.as_deref()), ("--policy-in", Some(&*self.policy_in))] {
+        let paths = [
+            ("--provider-in", self.provider_in.as_deref()),
+            ("--policy-in", Some(&*self.policy_in)),
+            ("--broker", self.broker.as_deref()),
+        ];
+        for (flag, path) in paths {
             if path.is_some_and(|path| path == "*" || carrick_kcp::path::check(path).is_err()) {
                 bail!("{flag} {:?} is no path of a workspace; write it as root:orgs", path.unwrap_or_default());
             }
@@ -113,6 +122,7 @@ pub mod tests {
             icon: Vec::new(),
             detail_view: Vec::new(),
             roles: None,
+            broker: None,
             provider_in: None,
             managed_by: None,
             chart_version: None,
@@ -143,5 +153,7 @@ pub mod tests {
         }
         let elsewhere = MeshFlags { policy_in: "Root".to_owned(), ..flags(&[]) };
         assert!(elsewhere.check().unwrap_err().to_string().contains("--policy-in"));
+        let broker = MeshFlags { broker: Some("root:platform:*".to_owned()), ..flags(&[]) };
+        assert!(broker.check().unwrap_err().to_string().contains("--broker"));
     }
 }

@@ -51,6 +51,8 @@ pub struct ChartChoice<'a> {
     pub image: Option<&'a str>,
     /// Addresses to use instead of those of kcp.
     pub overrides: &'a [String],
+    /// The platform's workspace, whose broker brings orders.
+    pub broker: Option<&'a str>,
 }
 
 /// The ManagedProvider for a plan.
@@ -120,6 +122,9 @@ fn values(plan: &Plan, choice: &ChartChoice, wishes: &PortalWishes) -> Value {
     }
     if let Some(permissions) = &wishes.permissions {
         values["bootstrap"]["platformMesh"]["permissions"] = permissions.written();
+    }
+    if let Some(platform) = choice.broker {
+        values["bootstrap"]["broker"] = json!(platform);
     }
     if plan.is_named() {
         values["agentName"] = json!(plan.agent);
@@ -211,7 +216,13 @@ mod tests {
     use crate::provider::plan::tests::one_kind;
 
     fn made(chart: &str) -> anyhow::Result<Wanted> {
-        let choice = ChartChoice { chart, version: "0.1.0", image: Some("r/agent:1"), overrides: &[] };
+        let choice = ChartChoice {
+            chart,
+            version: "0.1.0",
+            image: Some("r/agent:1"),
+            overrides: &[],
+            broker: Some("root:platform"),
+        };
         let card = Card::read(None, &[], &["/page.js".to_owned()]).unwrap();
         let wishes = PortalWishes { card, permissions: None };
         object(&"mesh/main".parse().unwrap(), &one_kind(), &choice, &wishes)
@@ -233,6 +244,7 @@ mod tests {
         assert_eq!(values["publishedKinds"], json!([{ "group": "example.com", "resource": "buckets" }]));
         assert_eq!(values["bootstrap"]["publishedResources"][0]["kind"], "PublishedResource");
         assert_eq!(values["bootstrap"]["platformMesh"]["metadata"]["detailViewExtensions"][0]["url"], "/page.js");
+        assert_eq!(values["bootstrap"]["broker"], "root:platform");
         assert_eq!(values["image"], json!({ "repository": "r/agent", "tag": "1" }));
         for bad in ["charts/api-syncagent", "oci://api-syncagent", "oci:///a"] {
             assert!(made(bad).unwrap_err().to_string().contains("oci://<registry>/<path>"), "{bad}");

@@ -122,13 +122,18 @@ async fn is_bound(client: &Client, group: &str) -> anyhow::Result<bool> {
 
 /// A binding to the export of the portal's kinds, all claims accepted; none where the mesh has no such export of its own yet, or nobody may see it.
 async fn from_the_system(kcp: &Server) -> anyhow::Result<Option<Wanted>> {
-    let system = kcp.at_path(&format!("/clusters/{SYSTEM}"));
-    let export: Option<ApiExport> = match system.get_newest(UI).await {
+    binding_to(kcp, SYSTEM, UI).await
+}
+
+/// A binding to an export, with its name and with all claims accepted; none where there is no such export, or nobody may see it.
+pub(super) async fn binding_to(kcp: &Server, path: &str, name: &str) -> anyhow::Result<Option<Wanted>> {
+    let there = kcp.at_path(&format!("/clusters/{path}"));
+    let export: Option<ApiExport> = match there.get_newest(name).await {
         Err(error) if error.is_forbidden() || error.is_not_found() => None,
-        found => found.with_context(|| format!("cannot read APIExport {UI} in {SYSTEM}"))?,
+        found => found.with_context(|| format!("cannot read APIExport {name} in {path}"))?,
     };
     let Some(export) = export else { return Ok(None) };
-    let mut binding = ApiBinding::to_export(UI, ExportReference::new(SYSTEM, UI));
+    let mut binding = ApiBinding::to_export(name, ExportReference::new(path, name));
     binding.spec.permission_claims =
         export.spec.permission_claims.iter().map(AcceptablePermissionClaim::accept).collect();
     let mut object: Value = serde_json::to_value(&binding)?;

@@ -176,6 +176,7 @@ fn is_empty(value: &Value) -> bool {
         Value::Null => true,
         Value::Object(map) => map.is_empty(),
         Value::Array(list) => list.is_empty(),
+        Value::String(text) => text.is_empty(),
         _ => false,
     }
 }
@@ -189,7 +190,7 @@ mod tests {
         let now = json!({ "spec": { "a": 1, "more": true, "list": [{ "x": 1, "set": "by server" }] }, "status": {} });
         for (wanted, patch) in [
             (json!({ "spec": {} }), None),
-            (json!({ "spec": { "a": 1, "empty": {} }, "rules": [] }), None),
+            (json!({ "spec": { "a": 1, "empty": {}, "text": "" }, "rules": [] }), None),
             (json!({ "spec": { "list": [{ "x": 1 }] } }), None),
             (json!({ "spec": { "a": 2 } }), Some(json!({ "spec": { "a": 2 } }))),
             (json!({ "spec": { "list": [{ "x": 2 }] } }), Some(json!({ "spec": { "list": [{ "x": 2 }] } }))),

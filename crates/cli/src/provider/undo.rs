@@ -14,7 +14,7 @@ use super::plan::{Side, Wanted};
 use super::standing::Running;
 use super::{Setup, everywhere, login, plan, standing};
 use crate::agent_flags::deployment::{self, Installed};
-use crate::mesh::served;
+use crate::mesh::{broker, served};
 use crate::ui::{Done, Failed, Step, Ui, confirmed, typed};
 use crate::workspaces;
 
@@ -112,6 +112,7 @@ async fn doomed(setup: &Setup, exists: bool) -> anyhow::Result<Vec<Doomed>> {
 fn made(setup: &Setup) -> Vec<Wanted> {
     let mut objects = vec![login::secret_named(&setup.plan.choices.namespace, &setup.plan.secret)];
     objects.extend(setup.plan.objects.iter().rev().cloned());
+    objects.extend(broker::left(&setup.plan.agent));
     // What it brings goes last.
     objects.extend(setup.portal.then(served::binding));
     objects
@@ -132,6 +133,9 @@ async fn take_away(ui: &Ui, setup: &Setup, exists: bool) -> Result<ExitCode, Fai
             for one in objects.iter().filter(|one| one.side == side) {
                 if is_shared(one) && still_used(setup).await? {
                     lines.push(format!("kept      {}: there are other PublishedResources", one.shown()));
+                } else if broker::is_binding(one) && broker::is_used(target, &plan.export).await? {
+                    // With it the AcceptAPIs of other providers would go, and their orders.
+                    lines.push(format!("kept      {}: there are other APIExports", one.shown()));
                 } else if target.remove(one, seen).await? {
                     lines.push(format!("deleted   {}", one.shown()));
                 }

@@ -29,7 +29,8 @@ pub fn text(state: &Value, size: Size) -> String {
     let published: Vec<Vec<Cell>> = list("publishedResources").iter().map(published_row).collect();
     let mut workspaces = list("workspaces");
     workspaces.sort_by_key(|workspace| std::cmp::Reverse(workspace["objects"].as_u64()));
-    let workspaces: Vec<Vec<Cell>> = workspaces.iter().map(workspace_row).collect();
+    let consumers = workspaces.iter().any(|workspace| workspace["consumer"].is_string());
+    let workspaces: Vec<Vec<Cell>> = workspaces.iter().map(|workspace| workspace_row(workspace, consumers)).collect();
     // The last line of a terminal stays empty, and one says how to leave.
     let room = |lines: &[String]| size.height.map(|height| height.saturating_sub(lines.len() + 2));
     // Workspaces get a third of what is left, if there are so many.
@@ -39,7 +40,9 @@ pub fn text(state: &Value, size: Size) -> String {
     }
     lines.extend(part(&["PUBLISHED", "ORDERS", "COPIES", "STATE"], &published, third, size));
     let left = room(&lines).map(|room| room.min(LISTED + 3)).or(Some(LISTED + 3));
-    lines.extend(part(&["WORKSPACE", "ORDERS", "LOGICAL CLUSTER"], &workspaces, left, size));
+    // Only a broker puts consumers behind workspaces.
+    let headings = ["WORKSPACE", "ORDERS", "LOGICAL CLUSTER", "CONSUMER"];
+    lines.extend(part(&headings[..if consumers { 4 } else { 3 }], &workspaces, left, size));
     if let Some(height) = size.height {
         lines.truncate(height.saturating_sub(2));
         lines.push(painted(style("q quits".to_owned()).dim(), size));
@@ -150,10 +153,12 @@ fn published_row(pr: &Value) -> Vec<Cell> {
     vec![Cell::text(word(&pr["name"])), Cell::number(&pr["sources"]), Cell::number(&pr["copies"]), state]
 }
 
-fn workspace_row(workspace: &Value) -> Vec<Cell> {
+fn workspace_row(workspace: &Value, consumers: bool) -> Vec<Cell> {
     let (cluster, path) = (word(&workspace["cluster"]), word(&workspace["path"]));
     let name = if path.is_empty() { cluster.clone() } else { path };
-    vec![Cell::text(name), Cell::number(&workspace["objects"]), Cell::text(cluster)]
+    let mut row = vec![Cell::text(name), Cell::number(&workspace["objects"]), Cell::text(cluster)];
+    row.extend(consumers.then(|| Cell::text(word(&workspace["consumer"]))));
+    row
 }
 
 /// A table whose columns are as wide as what is in them; numbers stand on the right.
@@ -251,6 +256,20 @@ many                                    9  many
 root:orgs:a-rather-long-name:team       1  1k2j3h4k5j6h
 ";
         assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn whoever_orders_through_a_broker_is_named() {
+        let mut state = state();
+        state["workspaces"][0]["path"] = json!("root:staging:staging-1");
+        state["workspaces"][0]["consumer"] = json!("2h3k");
+        let text = text(&state, WIDE);
+        let wanted = "\
+WORKSPACE               ORDERS  LOGICAL CLUSTER  CONSUMER
+many                         9  many             \n\
+root:staging:staging-1       1  1k2j3h4k5j6h     2h3k
+";
+        assert!(text.ends_with(wanted), "{text}");
     }
 
     #[test]

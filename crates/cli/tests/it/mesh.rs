@@ -285,3 +285,79 @@ async fn an_empty_workspace_of_a_managed_provider_is_prepared_again_and_again() 
     assert_eq!(stage.service.get(&kind, Some("default"), "example-com").await.unwrap(), None);
     assert_eq!(stage.plane.stop("TERM").0, Some(0));
 }
+
+/// A PublishedResource that serves a platform's API and takes every order of it.
+const TAKING: &str = "\
+apiVersion: syncagent.kcp.io/v1alpha1
+kind: PublishedResource
+metadata: {name: pails}
+spec:
+  resource: {apiGroup: example.com, kind: Bucket, versions: [v1]}
+  implements:
+    resource: pails.platform.example
+    kind: Pail
+    scope: Cluster
+    accept: {}
+    versions:
+    - name: v1alpha1
+      storage: true
+      schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+    spec:
+    - move: {from: spec.size, to: spec.size}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_finds_a_provider_whose_workspace_has_bound_the_platforms_accept_apis() {
+    const BROKER: &str = "broker.platform-mesh.io";
+    let stage = Stage::set("mesh-broker").await;
+    let platform = workspace(&stage.admin, "root", "platform").await;
+    export(&platform, BROKER, &[("AcceptAPI", "acceptapis")]).await;
+    let exports = Resource::cluster_wide("apis.kcp.io", "v1alpha2", "APIExport", "apiexports");
+    let claim = json!({ "group": "", "resource": "secrets", "verbs": ["get", "list", "watch"] });
+    let schema = format!("v1.acceptapis.{BROKER}");
+    let resource = json!({ "name": "acceptapis", "group": BROKER, "schema": schema, "storage": { "crd": {} } });
+    let object = json!({
+        "metadata": { "name": "acceptapis" }, "spec": { "resources": [resource], "permissionClaims": [claim] },
+    });
+    create(&platform, &exports, None, &object).await.unwrap();
+    let own = workspace(&stage.admin, "root", "mine").await;
+    let file = stage.folder.path("pails.yaml");
+    std::fs::write(&file, TAKING).unwrap();
+    let fixed = ["provider", "up", "--kcp-kubeconfig", &stage.login, "--kubeconfig", &stage.service_login];
+    let fixed = [&fixed[..], &["--workspace", "root:mine", "--published-resource", &file]].concat();
+    let up = async |more: &[&str]| run(&[&fixed[..], more].concat()).await;
+
+    // Without a broker nobody finds the provider, and the doctor says so.
+    let (fine, said) = up(&[]).await;
+    assert!(
+        fine && said.contains("[broker-not-bound]") && said.contains("acceptapis.broker.platform-mesh.io;"),
+        "{said}"
+    );
+    let (fine, said) = up(&["--broker", "root:mine"]).await;
+    assert!(!fine && said.contains("no APIExport acceptapis to be seen in workspace root:mine"), "{said}");
+
+    let brokered = ["--broker", "root:platform"];
+    let (fine, said) = up(&brokered).await;
+    assert!(fine && said.contains("the workspace serves AcceptAPIs"), "{said}");
+    assert!(!said.contains("[broker-not-bound]") && !said.contains("[right-missing]"), "{said}");
+    // Its orders say nothing that a broker waits for.
+    assert!(said.contains("[broker-no-word]"), "{said}");
+    let bindings = Resource::cluster_wide("apis.kcp.io", "v1alpha2", "APIBinding", "apibindings");
+    let bound = async || own.get(&bindings, None, "acceptapis").await.unwrap();
+    let binding = bound().await.expect(&said);
+    assert_eq!(binding["spec"]["reference"]["export"], json!({ "path": "root:platform", "name": "acceptapis" }));
+    let claim = &binding["spec"]["permissionClaims"][0];
+    assert_eq!((&claim["resource"], &claim["state"]), (&json!("secrets"), &json!("Accepted")));
+    let (fine, said) = up(&brokered).await;
+    assert!(fine && said.matches("0 of them new or changed").count() == 2, "{said}");
+
+    // The binding goes with the last provider of the workspace, although nobody names the platform any more.
+    create(&own, &exports, None, &json!({ "metadata": { "name": "other" }, "spec": {} })).await.unwrap();
+    let (fine, said) = up(&["--undo", "--yes"]).await;
+    assert!(fine && said.contains("kept      APIBinding acceptapis: there are other APIExports"), "{said}");
+    assert!(bound().await.is_some(), "{said}");
+    own.delete(&exports, None, "other", &carrick_client::DeleteOptions::default()).await.unwrap();
+    let (fine, said) = up(&["--undo", "--yes"]).await;
+    assert!(fine && bound().await.is_none(), "{said}");
+    assert_eq!(stage.plane.stop("TERM").0, Some(0));
+}

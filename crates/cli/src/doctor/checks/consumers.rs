@@ -70,7 +70,7 @@ fn acceptance(binding: &ApiBinding, requested: &[PermissionClaim]) -> String {
 }
 
 fn report(facts: &Facts, problem: &Problem, name: &str, bindings: &[&ApiBinding]) -> Finding {
-    let workspaces: Vec<String> = bindings.iter().map(|binding| workspace(binding)).collect();
+    let workspaces: Vec<String> = bindings.iter().map(|binding| workspace(facts, binding)).collect();
     let (one, which) = match workspaces.as_slice() {
         [one] => (true, format!("APIBinding {name} in workspace {one}")),
         many => {
@@ -91,29 +91,44 @@ fn report(facts: &Facts, problem: &Problem, name: &str, bindings: &[&ApiBinding]
             ],
         }
     };
+    let staged = are_staged(facts, bindings);
+    let whose = if staged { "whoever runs the platform" } else { "the consumer" };
     match problem {
         Problem::NotReady(message) => {
             let verb = if one { "is" } else { "are" };
             let fixes = command(&format!("get apibinding {name} -o yaml"));
             let found = Finding::amber(format!("{which} {verb} not ready: {message}")).id("binding-not-ready");
-            fixes.into_iter().fold(found.fix("# with a kubeconfig of the consumer:"), Finding::fix)
+            fixes.into_iter().fold(found.fix(format!("# with a kubeconfig of {whose}:")), Finding::fix)
         }
         Problem::Refuses(missing, patch) => {
             let verb = if one { "does" } else { "do" };
             let fixes = command(&format!("patch apibindings.v1alpha2.apis.kcp.io {name} --type=merge -p '{patch}'"));
             let found =
                 Finding::amber(format!("{which} {verb} not accept {}", missing.join(", "))).id("claim-not-accepted");
-            fixes.into_iter().fold(found.fix("# with a kubeconfig of the consumer, who may also refuse:"), Finding::fix)
+            let more = if staged { "; a broker accepts claims only once" } else { ", who may also refuse" };
+            fixes.into_iter().fold(found.fix(format!("# with a kubeconfig of {whose}{more}:")), Finding::fix)
         }
     }
 }
 
-/// The workspace of a binding: its path with the name of its cluster, as far as they are known.
-fn workspace(binding: &ApiBinding) -> String {
+/// The workspace of a binding: its path with the name of its cluster, as far as they are known, and whose orders a broker has brought there.
+fn workspace(facts: &Facts, binding: &ApiBinding) -> String {
+    let of = |cluster: &str| facts.copies.iter().find_map(|kind| kind.behind.get(cluster));
+    let consumer = binding.metadata.cluster().and_then(of);
+    let consumer = consumer.map(|consumer| format!(", consumer {consumer}")).unwrap_or_default();
     match (binding.metadata.path().filter(|path| !path.is_empty()), binding.metadata.cluster()) {
-        (Some(path), Some(cluster)) if path != cluster => format!("{path} ({cluster})"),
-        (path, cluster) => path.or(cluster).unwrap_or_default().to_owned(),
+        (Some(path), Some(cluster)) if path != cluster => format!("{path} ({cluster}{consumer})"),
+        (path, cluster) => path.or(cluster).unwrap_or_default().to_owned() + &consumer,
     }
+}
+
+/// Whether all bindings are in workspaces that a broker has made, so that no consumer can do anything about them.
+fn are_staged(facts: &Facts, bindings: &[&ApiBinding]) -> bool {
+    let is_staged = |binding: &&ApiBinding| {
+        let (root, path) = (facts.asked.staging_root.as_ref(), binding.metadata.path());
+        root.zip(path).is_some_and(|(root, path)| root.is_above(path))
+    };
+    bindings.iter().all(is_staged)
 }
 
 fn shown(claim: &PermissionClaim) -> String {
@@ -143,13 +158,17 @@ mod tests {
     }
 
     fn found(bindings: Vec<ApiBinding>) -> Vec<Finding> {
+        consumers(&facts(bindings))
+    }
+
+    fn facts(bindings: Vec<ApiBinding>) -> Facts {
         let mut export = ApiExport::new("e");
         for resource in ["events", "secrets"] {
             export.claim_all("", resource, "");
         }
         let mut facts = Facts { export: Lookup::There(export), bindings, ..Facts::default() };
         facts.kcp.url = "https://h/clusters/root:p".to_owned();
-        consumers(&facts)
+        facts
     }
 
     #[test]
@@ -187,6 +206,22 @@ mod tests {
         assert!(told[0].fix[2].starts_with("  kubectl --server https://h/clusters/$workspace patch "), "{told:?}");
         let many = found((0..30).map(|at| in_cluster(&at.to_string())).collect());
         assert!(many[0].text.contains("and 20 more"), "{many:?}");
+    }
+
+    #[test]
+    fn a_binding_that_a_broker_has_made_is_its_platforms_business_and_names_the_consumer() {
+        let mut staged = binding("e", "True", &[]);
+        staged.metadata.annotate("kcp.io/path", "root:staging:staging-1");
+        let mut facts = facts(vec![staged]);
+        facts.asked.staging_root = carrick_syncagent::options::staging_root("root:staging", "");
+        let behind = [("abc".to_owned(), "2h3k".to_owned())].into();
+        facts.copies = vec![crate::doctor::facts::KindCopies { behind, ..Default::default() }];
+        let found = consumers(&facts);
+        assert!(found[0].text.contains("in workspace root:staging:staging-1 (abc, consumer 2h3k)"), "{found:?}");
+        assert_eq!(
+            found[0].fix[0],
+            "# with a kubeconfig of whoever runs the platform; a broker accepts claims only once:"
+        );
     }
 
     #[test]

@@ -106,19 +106,21 @@ fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
         );
         found.push(Finding::amber(text).id("order-without-copy").fixes(facts.carrick("explain")));
     }
+    let (released, strays): (Vec<&KnownCopy>, Vec<&KnownCopy>) =
+        strays.into_iter().partition(|copy| copy.may_be_released);
+    let listed = |copies: &[&KnownCopy]| {
+        let orders = copies.iter().map(|copy| format!("{}, made for {}", copy.place(), copy.order));
+        format!("{} of {} without an order: {}", count(copies.len(), "copy"), kind.resource, named(orders))
+    };
+    if !released.is_empty() {
+        let text = format!("{}. --release-after has let them go, or nobody saw it end", listed(&released));
+        let stray = Finding::red(text).id("copy-released").fix("# a broker has others serve these orders, if any:");
+        found.push(stray.fixes(deletions(facts, kind, &released)));
+    }
     if !strays.is_empty() {
-        let text = format!(
-            "{} of {} without an order: {}",
-            count(strays.len(), "copy"),
-            kind.resource,
-            named(strays.iter().map(|copy| format!("{}, made for {}", copy.place(), copy.order)))
-        );
-        let mut stray = Finding::amber(text).id("copy-without-order").fix("# if nobody needs their data any more:");
-        for copy in strays.iter().take(NAMED) {
-            let inside = if copy.namespace.is_empty() { String::new() } else { format!(" -n {}", copy.namespace) };
-            stray = stray.fix(format!("{} delete {} {}{inside}", facts.kubectl(), kind.resource, copy.name));
-        }
-        found.push(stray);
+        let stray = Finding::amber(listed(&strays)).id("copy-without-order");
+        let stray = stray.fix("# if nobody needs their data any more:");
+        found.push(stray.fixes(deletions(facts, kind, &strays)));
     }
     let mut by_agent: BTreeMap<&str, Vec<&KnownCopy>> = BTreeMap::new();
     for copy in theirs {
@@ -146,6 +148,15 @@ fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
         );
     }
     found
+}
+
+/// The commands that delete the first of some copies.
+fn deletions(facts: &Facts, kind: &KindCopies, copies: &[&KnownCopy]) -> Vec<String> {
+    let deletion = |copy: &&KnownCopy| {
+        let inside = if copy.namespace.is_empty() { String::new() } else { format!(" -n {}", copy.namespace) };
+        format!("{} delete {} {}{inside}", facts.kubectl(), kind.resource, copy.name)
+    };
+    copies.iter().take(NAMED).map(deletion).collect()
 }
 
 impl KnownCopy {
@@ -240,9 +251,10 @@ mod tests {
             agent: agent.to_owned(),
             order: order.to_owned(),
             has_order,
+            may_be_released: name.starts_with("released"),
         };
         let of = |copies: Vec<KnownCopy>| {
-            let kind = KindCopies { resource: "buckets.x".to_owned(), copies, waiting: Vec::new() };
+            let kind = KindCopies { resource: "buckets.x".to_owned(), copies, ..KindCopies::default() };
             super::copies(&Facts { copies: vec![kind], ..facts() })
         };
         let found =
@@ -253,6 +265,15 @@ mod tests {
         let found = of(vec![copy("a", "me", "c|d/a", true), copy("b", "you", "c|d/a", true)]);
         assert_eq!(found[1].severity, Red);
         assert!(found[1].text.contains("made by agent you: c|d/a"), "{found:?}");
+        let found = of(vec![copy("released", "me", "root:staging:s d/c", false), copy("b", "me", "c|d/b", false)]);
+        assert_eq!(found.iter().map(|it| it.severity).collect::<Vec<_>>(), [Red, Amber], "{found:?}");
+        assert!(
+            found[0]
+                .text
+                .starts_with("1 copy of buckets.x without an order: ns/released, made for root:staging:s d/c."),
+            "{found:?}"
+        );
+        assert_eq!(found[0].fix[1], "kubectl delete buckets.x released -n ns");
         let many = of((0..7).map(|at| copy(&at.to_string(), "me", "o", false)).collect());
         assert!(many[0].text.ends_with("; and 2 more") && many[0].fix.len() == 6, "{many:?}");
     }

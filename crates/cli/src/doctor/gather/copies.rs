@@ -1,9 +1,11 @@
 //! Copies on the service cluster, and whether their orders exist.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use carrick_client::{Client, Error, ListOptions, Object};
+use carrick_kcp::apis::v1alpha2::ApiBinding;
 use carrick_syncagent::agent::catalog::Catalog;
+use carrick_syncagent::agent::platform_mesh::consumer::{CONSUMER_CLUSTER, StagingRoot};
 use carrick_syncagent::api::{AGENT_NAME, REMOTE_RESOURCE, REMOTE_WORKSPACE_PATH};
 use carrick_syncagent::rules::metadata::{SourceKey, source_of};
 use carrick_syncagent::rules::{Rules, Selection};
@@ -15,32 +17,63 @@ use crate::kinds::resource;
 /// For how many seconds an order may be without a copy.
 const LONG: i64 = 60;
 
+/// What is known of a broker's staging workspaces.
+pub struct Brokered<'a> {
+    root: Option<&'a StagingRoot>,
+    /// Paths of workspaces, by their logical cluster.
+    paths: BTreeMap<String, String>,
+}
+
+impl<'a> Brokered<'a> {
+    /// By the bindings of consumers, which say where they are.
+    pub fn new(root: Option<&'a StagingRoot>, bindings: &[ApiBinding]) -> Self {
+        let path =
+            |binding: &ApiBinding| Some((binding.metadata.cluster()?.to_owned(), binding.metadata.path()?.to_owned()));
+        Self { root, paths: bindings.iter().filter_map(path).collect() }
+    }
+
+    /// Logical cluster of the consumer whose order it is, if a broker has brought it.
+    fn consumer(&self, order: &Object) -> Option<String> {
+        let path = self.paths.get(&*order.cluster).map(String::as_str);
+        self.root?.consumer(path, order.annotation(CONSUMER_CLUSTER).as_deref()).behind()
+    }
+}
+
 /// The copies of all published kinds, as far as both sides can be listed.
-pub async fn copies(catalog: &Catalog, own: &str, local: &Client, consumers: &[Client]) -> Vec<KindCopies> {
+pub async fn copies(
+    catalog: &Catalog,
+    own: &str,
+    local: &Client,
+    consumers: &[Client],
+    brokered: &Brokered<'_>,
+) -> Vec<KindCopies> {
     let mut found = Vec::new();
     for rules in catalog.entries.values().filter_map(|entry| entry.rules.as_ref().ok()) {
         let same = catalog.entries.values().filter_map(|entry| entry.rules.as_ref().ok());
         let alone = same.filter(|other| other.local == rules.local).count() == 1;
         // What cannot be read is reported by the checks of rights and endpoints.
-        found.extend(of_kind(rules, alone, own, local, consumers).await.ok());
+        found.extend(of_kind((rules, alone), own, local, consumers, brokered).await.ok());
     }
     found
 }
 
 async fn of_kind(
-    rules: &Rules,
-    alone: bool,
+    (rules, alone): (&Rules, bool),
     own: &str,
     local: &Client,
     consumers: &[Client],
+    brokered: &Brokered<'_>,
 ) -> Result<KindCopies, Error> {
     let marked = ListOptions { label_selector: Some(AGENT_NAME.to_owned()), ..ListOptions::default() };
     // Copies first: an order that is placed in between has no copy in the list.
     let copies = local.list_compact(&resource(&rules.local), None, &marked).await?;
     let (mut orders, mut old) = (BTreeSet::new(), Vec::new());
+    let (mut behind, mut over_limit) = (BTreeMap::new(), 0);
     for consumer in consumers {
         for order in consumer.list_compact(&resource(&rules.remote), None, &ListOptions::default()).await? {
             let is_old = alone && is_due(rules, &order);
+            over_limit += usize::from(is_over_limit(&order));
+            behind.extend(brokered.consumer(&order).map(|consumer| (order.cluster.to_string(), consumer)));
             let Object { cluster, namespace, name, .. } = order;
             let key = SourceKey { cluster, namespace, name };
             if is_old {
@@ -50,8 +83,12 @@ async fn of_kind(
         }
     }
     let placed: BTreeSet<SourceKey> = copies.iter().filter_map(|copy| source_of(&copy.value())).collect();
-    let waiting =
-        old.iter().filter(|order| !placed.contains(order)).map(|order| shown(&order.cluster, order)).collect();
+    let place = |order: &SourceKey| match behind.get(&*order.cluster) {
+        Some(consumer) => format!("{} (consumer {consumer})", order.cluster),
+        None => order.cluster.to_string(),
+    };
+    let waiting = old.iter().filter(|order| !placed.contains(order));
+    let waiting = waiting.map(|order| shown(&place(order), order)).collect();
     let known = copies.iter().filter(|copy| !copy.is_deleting()).filter_map(|copy| {
         let source = source_of(&copy.value())?;
         let agent = copy.label(AGENT_NAME).unwrap_or_default();
@@ -62,8 +99,10 @@ async fn of_kind(
             _ => {}
         }
         let path = copy.annotation(REMOTE_WORKSPACE_PATH).filter(|path| !path.is_empty());
+        let may_be_released = brokered.root.is_some_and(|root| root.may_have_released(path.as_deref()));
         let place = path.unwrap_or_else(|| source.cluster.to_string());
         Some(KnownCopy {
+            may_be_released,
             namespace: copy.namespace.to_string(),
             name: copy.name.to_string(),
             order: shown(&place, &source),
@@ -72,7 +111,16 @@ async fn of_kind(
             agent,
         })
     });
-    Ok(KindCopies { resource: rules.local.resource(), copies: known.collect(), waiting })
+    let copies = known.collect();
+    let (resource, ordered) = (rules.local.resource(), rules.remote.resource());
+    Ok(KindCopies { resource, copies, waiting, ordered, over_limit, behind })
+}
+
+/// Whether the agent has refused an order because of a limit, as it reports to whoever waits behind a broker.
+fn is_over_limit(order: &Object) -> bool {
+    let value = order.value();
+    let mut conditions = value["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == "Placed" && it["status"] == "False" && it["reason"] == "Limit")
 }
 
 /// An order, with its workspace.

@@ -50,8 +50,14 @@ impl StagingRoot {
         self.is_above(path) && self.release_after.is_some_and(|time| lost_for >= time)
     }
 
+    /// Whether an order in the workspace at that path may have been let go before its copy was deleted; that of any workspace if the path is not
+    /// known.
+    pub fn may_have_released(&self, path: Option<&str>) -> bool {
+        self.release_after.is_some() && path.is_none_or(|path| self.is_above(path))
+    }
+
     /// Whether a workspace is one of the broker's: directly below, because whoever may work in a staging workspace could make others in it.
-    fn is_above(&self, path: &str) -> bool {
+    pub fn is_above(&self, path: &str) -> bool {
         let name = path.strip_prefix(&*self.path).and_then(|rest| rest.strip_prefix(':'));
         name.is_some_and(|name| !name.is_empty() && !name.contains(':'))
     }
@@ -132,8 +138,10 @@ mod tests {
     #[test]
     fn orders_are_let_go_only_where_a_broker_waits_and_only_if_the_provider_has_said_so() {
         let (root, minute) = (StagingRoot::at("root:staging").unwrap(), Duration::from_mins(1));
-        assert!(!root.releases("root:staging:s", minute * 100));
+        assert!(!root.releases("root:staging:s", minute * 100) && !root.may_have_released(None));
         let root = root.releasing_after(minute);
+        assert!(root.may_have_released(Some("root:staging:s")) && root.may_have_released(None));
+        assert!(!root.may_have_released(Some("root:orgs:acme")));
         assert!(root.releases("root:staging:s", minute));
         assert!(!root.releases("root:staging:s", minute / 2));
         assert!(!root.releases("root:orgs:acme", minute * 100));

@@ -1,5 +1,7 @@
 //! How many reconciles may run at once, found by measuring how fast servers answer.
 
+mod share;
+
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::hash::Hash;
@@ -14,6 +16,7 @@ use crate::name::ClusterName;
 use crate::priority::Priority;
 use crate::queue::{Lease, Pick, Queue};
 use crate::request::HasCluster;
+use share::Shares;
 
 /// The first limit: small, so that the answer times of idle servers are measured.
 const FIRST: f64 = 4.0;
@@ -37,7 +40,9 @@ const EXPECTED: Duration = Duration::from_secs(1);
 ///
 /// The limit is learned from how long servers take to answer: report that with [`Pace::answered`] and [`Pace::refused`]. At the limit the
 /// throughput is best, but every single answer takes long. So as soon as somebody creates, changes or deletes an object, work of
-/// [`Priority::Low`] (first lists, relists) makes room and fewer reconciles run until the changes end; a small share is always left to it. Controllers with the same pace share its limit. Cloning is cheap.
+/// [`Priority::Low`] (first lists, relists) makes room and fewer reconciles run until the changes end; a small share is always left to it.
+/// Clusters that have had very many turns lately make room, too, while others change something: one of their keys runs at a time.
+/// Controllers with the same pace share its limit. Cloning is cheap.
 ///
 /// ```
 /// use std::time::Duration;
@@ -101,11 +106,11 @@ impl Pace {
     pub(crate) async fn next<K: HasCluster + Eq + Hash + Clone>(&self, queue: &Queue<K>) -> Option<Lease<K>> {
         loop {
             let notified = self.inner.room.notified();
-            let (Admission { lowest, idle, until }, full) = {
-                let course = self.inner.course.lock();
-                (course.admission(Instant::now()), course.full())
+            let (Admission { lowest, idle, until }, (full, less)) = {
+                let (course, now) = (self.inner.course.lock(), Instant::now());
+                (course.admission(now), course.full(now))
             };
-            let pick = Pick { idle, full };
+            let (pick, until) = (Pick { idle, full }, until.into_iter().chain(less).min());
             let next = async {
                 match lowest {
                     Some(lowest) => queue.next_with(lowest, &pick).await,
@@ -173,6 +178,8 @@ struct Course {
     /// How many of each cluster run, and how many may.
     clusters: HashMap<ClusterName, usize>,
     per_cluster: usize,
+    /// Who has had more turns than others.
+    shares: Shares,
     numbers: u64,
     /// Until when somebody is expected to wait for something.
     busy_until: Option<Instant>,
@@ -224,6 +231,7 @@ impl Course {
             begun: BTreeMap::new(),
             clusters: HashMap::new(),
             per_cluster: usize::MAX,
+            shares: Shares::default(),
             numbers: 0,
             busy_until: None,
             probing: true,
@@ -238,6 +246,7 @@ impl Course {
         *self.clusters.entry(cluster.clone()).or_default() += 1;
         self.running += 1;
         self.urgent += usize::from(priority != Priority::Low);
+        self.shares.begin(cluster, priority, now);
         if priority == Priority::High {
             self.busy_until = Some(now + EXPECTED);
         }
@@ -256,17 +265,23 @@ impl Course {
         }
     }
 
-    /// Clusters of which no more may begin.
-    fn full(&self) -> Vec<ClusterName> {
+    /// Clusters of which no more may begin, and until when at most, if that ends by itself.
+    fn full(&self, now: Instant) -> (Vec<ClusterName>, Option<Instant>) {
         let full = self.clusters.iter().filter(|(_, running)| **running >= self.per_cluster);
-        full.map(|(cluster, _)| cluster.clone()).collect()
+        let mut full: Vec<ClusterName> = full.map(|(cluster, _)| cluster.clone()).collect();
+        if !self.clusters.keys().any(|cluster| self.shares.is_greedy(cluster, now)) {
+            return (full, None);
+        }
+        let (making_room, until) = self.shares.making_room(now);
+        full.extend(making_room);
+        (full, until)
     }
 
     fn admission(&self, now: Instant) -> Admission {
-        let until = self.busy_until.filter(|until| *until > now);
-        let lowest = self.lowest(until.is_some(), self.running, self.urgent);
+        let busy = self.busy_until.filter(|until| *until > now);
+        let lowest = self.lowest(busy.is_some(), self.running, self.urgent);
         if lowest.is_some() {
-            return Admission { lowest, idle: false, until };
+            return Admission { lowest, idle: false, until: busy };
         }
         // They have begun one after the other.
         let slow = self.begun.values().take_while(|begun| begun.since + SLOW <= now);
@@ -276,9 +291,9 @@ impl Course {
             urgent -= usize::from(*priority != Priority::Low);
         }
         let is_bearable = self.running < whole(self.most);
-        let lowest = self.lowest(until.is_some(), running, urgent).filter(|_| is_bearable);
+        let lowest = self.lowest(busy.is_some(), running, urgent).filter(|_| is_bearable);
         let next = self.begun.values().map(|begun| begun.since + SLOW).find(|at| *at > now);
-        let until = until.into_iter().chain(next.filter(|_| lowest.is_none())).min();
+        let until = busy.into_iter().chain(next.filter(|_| lowest.is_none())).min();
         Admission { lowest, idle: true, until }
     }
 
@@ -513,6 +528,99 @@ mod tests {
             let next = pace.next(queue).now_or_never().flatten();
             let lease = next.expect("its keys have kept their turn in both queues");
             assert_eq!(&**lease.key().cluster(), "greedy");
+        }
+    }
+
+    /// Reconciles that take a while, on servers that bear many.
+    struct Play {
+        pace: Pace,
+        queue: Queue<Key>,
+        running: Vec<(Instant, PaceGuard, Lease<Key>)>,
+    }
+
+    impl Play {
+        fn new() -> Self {
+            let pace = Pace::between(4, 128);
+            pace.inner.course.lock().limit = 128.0;
+            Self { pace, queue: Queue::default(), running: Vec::new() }
+        }
+
+        fn change(&self, cluster: &str, name: usize) {
+            let key = Key::new(cluster.parse().unwrap(), "", name.to_string());
+            self.queue.add_with(key, Priority::High, Reason::Changed);
+        }
+
+        /// A millisecond goes by: what has taken long enough ends, and whatever may begins. Returns how many of each cluster have begun.
+        async fn pass(&mut self, takes: impl Fn(&str) -> Duration) -> HashMap<String, usize> {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            self.running.retain(|(until, ..)| *until > Instant::now());
+            let mut begun = HashMap::new();
+            while let Some(Some(lease)) = self.pace.next(&self.queue).now_or_never() {
+                let cluster = lease.key().cluster().clone();
+                let guard = self.pace.begin(&cluster, lease.priority());
+                *begun.entry(cluster.to_string()).or_default() += 1;
+                self.running.push((Instant::now() + takes(&cluster), guard, lease));
+            }
+            begun
+        }
+
+        fn under_way(&self, cluster: &str) -> usize {
+            self.running.iter().filter(|(.., lease)| **lease.key().cluster() == *cluster).count()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_floods_has_little_under_way_while_others_change_something() {
+        let mut play = Play::new();
+        (0..100_000).for_each(|number| play.change("greedy", number));
+        let takes = |_: &str| Duration::from_millis(5);
+        let (mut crowded, mut flood) = (0, 0);
+        for tick in 0..10_000 {
+            if tick % 100 == 0 {
+                play.change("calm", tick);
+            }
+            let begun = play.pass(takes).await;
+            flood += begun.get("greedy").copied().unwrap_or_default();
+            if begun.contains_key("calm") && play.under_way("greedy") > 2 {
+                crowded += 1;
+            }
+        }
+        assert!(crowded <= 1, "{crowded} of 100 had to share servers with more than two others");
+        assert!(flood >= 1_000, "but it goes on: {flood}");
+        // Nobody else changes anything any more.
+        for _ in 0..11_000 {
+            play.pass(takes).await;
+        }
+        assert!(play.under_way("greedy") > 16, "{}", play.under_way("greedy"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_floods_goes_on_steadily_also_on_servers_that_are_far_away() {
+        let mut play = Play::new();
+        (0..10_000).for_each(|number| play.change("greedy", number));
+        let mut flood = 0;
+        for tick in 0..10_000 {
+            if tick % 100 == 0 {
+                play.change("calm", tick);
+            }
+            let begun = play.pass(|_| Duration::from_millis(300)).await;
+            flood += begun.get("greedy").copied().unwrap_or_default();
+        }
+        assert!(flood >= 500, "{flood}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_made_room_goes_on_by_itself_when_nothing_else_happens() {
+        let (pace, queue) = (Pace::between(128, 128), Queue::default());
+        let key = |cluster: &str, name: usize| Key::new(cluster.parse().unwrap(), "", name.to_string());
+        (0..100).for_each(|number| queue.add_with(key("greedy", number), Priority::High, Reason::Changed));
+        queue.add_with(key("calm", 0), Priority::High, Reason::Changed);
+        // Not one of them ends.
+        let mut running = Vec::new();
+        while running.len() < 101 {
+            let next = tokio::time::timeout(Duration::from_secs(1), pace.next(&queue)).await;
+            let lease = next.unwrap_or_else(|_| panic!("{} run", running.len())).unwrap();
+            running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
         }
     }
 

@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::Client;
+use carrick_sync::executor::Allowance;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -47,8 +48,10 @@ pub use consumers::Consumers;
 pub use observer::WriteObserver;
 pub use wanted::{BindingReport, SyncReport, Wanted, WantedBinding};
 
-/// How many objects are worked on at once.
-const WORKERS: usize = 32;
+/// How many objects are worked on at once, and how many of one API or workspace at most: others have places left.
+pub(in crate::agent) const WORKERS: usize = 64;
+pub(in crate::agent) const PER_LANE: usize = 32;
+const PER_WORKSPACE: usize = 8;
 
 /// Everything that is synced with one contract: one consumer cluster, one provider kubeconfig.
 pub struct ContractSync {
@@ -60,6 +63,8 @@ pub struct ContractSync {
     pub contract: String,
     /// Who is told about every write.
     pub metrics: Arc<dyn WriteObserver>,
+    /// How often one object may be written.
+    pub writes: Allowance,
 }
 
 impl ContractSync {
@@ -71,7 +76,7 @@ impl ContractSync {
         stop: CancellationToken,
     ) {
         let provider = self.provider.writing_as(FIELD_MANAGER);
-        let hub = Arc::new(Hub::new(self.consumers.writing(), provider, self.contract, self.metrics));
+        let hub = Arc::new(Hub::new(self.consumers.writing(), provider, self.contract, self.metrics, self.writes));
         // Whoever drops this future ends all tasks with it.
         let mut tasks = JoinSet::new();
         for _ in 0..WORKERS {

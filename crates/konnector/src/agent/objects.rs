@@ -36,11 +36,11 @@ use std::sync::Arc;
 
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::Client;
-use carrick_sync::executor::Allowance;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::config::Budget;
 use hub::Hub;
 
 pub use crate::decide::objects::SyncMode;
@@ -63,8 +63,8 @@ pub struct ContractSync {
     pub contract: String,
     /// Who is told about every write.
     pub metrics: Arc<dyn WriteObserver>,
-    /// How often one object may be written.
-    pub writes: Allowance,
+    /// How much one object may have.
+    pub budget: Budget,
 }
 
 impl ContractSync {
@@ -76,7 +76,7 @@ impl ContractSync {
         stop: CancellationToken,
     ) {
         let provider = self.provider.writing_as(FIELD_MANAGER);
-        let hub = Arc::new(Hub::new(self.consumers.writing(), provider, self.contract, self.metrics, self.writes));
+        let hub = Arc::new(Hub::new(self.consumers.writing(), provider, self.contract, self.metrics, self.budget.allowance()));
         // Whoever drops this future ends all tasks with it.
         let mut tasks = JoinSet::new();
         for _ in 0..WORKERS {

@@ -76,7 +76,13 @@ impl ContractSync {
         stop: CancellationToken,
     ) {
         let provider = self.provider.writing_as(FIELD_MANAGER);
-        let hub = Arc::new(Hub::new(self.consumers.writing(), provider, self.contract, self.metrics, self.budget.allowance()));
+        let hub = Arc::new(Hub::new(
+            self.consumers.writing(),
+            provider,
+            self.contract,
+            self.metrics,
+            self.budget.allowance(),
+        ));
         // Whoever drops this future ends all tasks with it.
         let mut tasks = JoinSet::new();
         for _ in 0..WORKERS {

@@ -50,12 +50,12 @@ pub struct Object {
 enum Lacks {
     /// It nests so many levels, which is too deep.
     TooDeep(NonZeroU32),
-    /// There is no room for so many bytes.
-    NoRoom(u32),
+    /// There is no room for so many bytes, and perhaps none for all of its finalizers.
+    NoRoom { bytes: u32, finalizers_cut: bool },
 }
 
-/// How many bytes of labels and annotations an object keeps for which there is no room.
-const KEPT_ANNOTATIONS: usize = 8 << 10;
+/// How many bytes of labels, of annotations, of finalizers and of owners an object keeps for which there is no room.
+const KEPT: usize = 8 << 10;
 
 /// Why some JSON is no object.
 #[derive(Debug, thiserror::Error)]
@@ -154,15 +154,30 @@ impl Object {
     /// How many bytes the object would take in a cache that had no room for it, so that there is only its metadata.
     pub fn left_out(&self) -> Option<usize> {
         match self.lacks {
-            Some(Lacks::NoRoom(bytes)) => Some(bytes as usize),
+            Some(Lacks::NoRoom { bytes, .. }) => Some(bytes as usize),
             _ => None,
         }
     }
 
-    /// What a cache keeps of an object for which it has no room: apiVersion, kind and metadata, without the long part of labels and annotations.
-    /// `bytes` is what the whole would take.
+    /// Whether it was left out with so many finalizers that only some of them are there: whoever writes these would remove the others.
+    pub fn lacks_finalizers(&self) -> bool {
+        matches!(self.lacks, Some(Lacks::NoRoom { finalizers_cut: true, .. }))
+    }
+
+    /// What a cache keeps of an object for which it has no room: apiVersion, kind and metadata, without the long part of labels, annotations,
+    /// finalizers and owners. `bytes` is what the whole would take.
     #[must_use]
     pub fn without_content_of(&self, bytes: usize) -> Self {
+        self.head(bytes, KEPT)
+    }
+
+    /// The same with all of them, for whoever is about to write finalizers. No cache keeps that.
+    #[must_use]
+    pub fn without_content_for_now(&self, bytes: usize) -> Self {
+        self.head(bytes, usize::MAX)
+    }
+
+    fn head(&self, bytes: usize, kept: usize) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let json = self.bytes();
         // What is left out is not even decoded: whoever writes large objects must not keep the watch busy.
@@ -170,15 +185,18 @@ impl Object {
         members.retain(|(key, _)| ["apiVersion", "kind", "metadata"].contains(&key.as_str()));
         let decoded = members.iter().filter_map(|(key, raw)| Some((key, carrick_json::from_str(raw.get()).ok()?)));
         let mut head: BTreeMap<&String, Value> = decoded.collect();
-        for part in ["labels", "annotations"] {
-            let metadata = head.iter_mut().find(|(key, _)| **key == "metadata").map(|(_, metadata)| metadata);
-            if let Some(Value::Object(all)) = metadata.and_then(|metadata| metadata.get_mut(part)) {
-                shorten(all);
+        let mut metadata = head.iter_mut().find(|(key, _)| **key == "metadata").map(|(_, metadata)| metadata);
+        let mut finalizers_cut = false;
+        for part in ["labels", "annotations", "finalizers", "ownerReferences"] {
+            match metadata.as_mut().and_then(|metadata| metadata.get_mut(part)) {
+                Some(Value::Object(all)) => shorten(all, kept),
+                Some(Value::Array(all)) => finalizers_cut |= shorten_list(all, kept) && part == "finalizers",
+                _ => {}
             }
         }
         let text = serde_json::to_string(&head).unwrap_or_default();
         let body = Body::Plain(Bytes::from(text.into_bytes().into_boxed_slice()));
-        Self { lacks: self.lacks.or(Some(Lacks::NoRoom(bytes))), body, ..self.clone() }
+        Self { lacks: self.lacks.or(Some(Lacks::NoRoom { bytes, finalizers_cut })), body, ..self.clone() }
     }
 
     /// How many bytes its JSON takes in memory.
@@ -195,7 +213,7 @@ impl Object {
     fn problem(&self) -> Option<String> {
         match self.lacks? {
             Lacks::TooDeep(_) => self.too_deep().map(|too_deep| too_deep.to_string()),
-            Lacks::NoRoom(bytes) => Some(format!("there is no room for its {bytes} bytes")),
+            Lacks::NoRoom { bytes, .. } => Some(format!("there is no room for its {bytes} bytes")),
         }
     }
 
@@ -347,8 +365,7 @@ fn without_managed_fields(metadata: &str) -> Result<String, serde_json::Error> {
 }
 
 /// Keeps what is short, as far as there is room; what kcp and its agents have written first.
-fn shorten(all: &mut serde_json::Map<String, Value>) {
-    let mut left = KEPT_ANNOTATIONS;
+fn shorten(all: &mut serde_json::Map<String, Value>, mut left: usize) {
     let (of_kcp, others): (Vec<_>, Vec<_>) =
         std::mem::take(all).into_iter().partition(|(key, _)| key.contains("kcp.io/"));
     for (key, value) in of_kcp.into_iter().chain(others) {
@@ -358,6 +375,20 @@ fn shorten(all: &mut serde_json::Map<String, Value>) {
             all.insert(key, value);
         }
     }
+}
+
+/// The same of a list; true if that is less than all.
+fn shorten_list(all: &mut Vec<Value>, mut left: usize) -> bool {
+    let before = all.len();
+    let is_of_kcp = |value: &Value| value.as_str().is_some_and(|text| text.contains("kcp.io/"));
+    let (of_kcp, others): (Vec<_>, Vec<_>) = std::mem::take(all).into_iter().partition(is_of_kcp);
+    for value in of_kcp.into_iter().chain(others) {
+        let length = value.as_str().map_or_else(|| value.to_string().len(), str::len) + 3;
+        let Some(rest) = left.checked_sub(length) else { break };
+        left = rest;
+        all.push(value);
+    }
+    all.len() < before
 }
 
 fn has(members: &[(String, &RawValue)], wanted: &str) -> bool {
@@ -459,6 +490,28 @@ mod tests {
         // Nobody takes it for the whole object.
         assert!(head.read().unwrap_err().to_string().contains("no room"));
         assert!(head.decode::<Value>().is_err());
+    }
+
+    #[test]
+    fn no_part_of_the_metadata_of_an_object_without_room_is_long() {
+        let finalizers: Vec<String> =
+            (0..5_000).map(|number| format!("x.io/{number}")).chain(["a.kcp.io/ours".to_owned()]).collect();
+        let owners: Vec<Value> = (0..5_000)
+            .map(|number| json!({"apiVersion": "v1", "kind": "X", "name": "n", "uid": number.to_string()}))
+            .collect();
+        let annotations: serde_json::Map<String, Value> =
+            (0..5_000).map(|number| (format!("a{number}"), json!("b"))).collect();
+        let full = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "n", "finalizers": &finalizers,
+            "ownerReferences": owners, "annotations": &annotations, "labels": &annotations}});
+        let whole = Object::from_value(&full).unwrap();
+        let head = whole.without_content_of(whole.kept());
+        assert!(head.kept() < 5 * KEPT && whole.length() > 300_000, "{} of {}", head.kept(), whole.length());
+        assert!(head.lacks_finalizers() && !whole.lacks_finalizers());
+        assert_eq!(head.value()["metadata"]["finalizers"][0], "a.kcp.io/ours", "whether it is held is known");
+        // Whoever lets go of it has to know all of them.
+        let now = whole.without_content_for_now(whole.kept());
+        let all = now.value()["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+        assert_eq!((all, now.lacks_finalizers(), now.left_out()), (finalizers.len(), false, Some(whole.kept())));
     }
 
     /// An object whose spec nests so many levels.

@@ -42,7 +42,7 @@ use carrick_multicluster::coordination::{Election, Lost};
 use tokio_util::sync::CancellationToken;
 
 pub use carrick_process::HttpError;
-pub use config::{CoreConfig, KonnectorConfig, LeaseConfig};
+pub use config::{Budget, CoreConfig, KonnectorConfig, LeaseConfig};
 
 use context::Context;
 use health::Health;
@@ -133,7 +133,8 @@ async fn work(
     let cluster_uid = own_uid(&client).await;
     let local = Local::start(client, config.export.as_deref(), &end);
     health.follow(&local);
-    let context = Context::new(local, Arc::clone(metrics), config.polling, config.namespace.clone(), cluster_uid);
+    let (namespace, metrics) = (config.namespace.clone(), Arc::clone(metrics));
+    let context = Context::new(local, metrics, config.polling, namespace, cluster_uid, config.budget);
     let context = Arc::new(context);
     tokio::join!(contracts::run(Arc::clone(&context), end.clone()), core::run(context, &config.core, &end));
 }

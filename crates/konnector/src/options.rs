@@ -14,7 +14,7 @@ use carrick_process::go_flags::GoFlags;
 use carrick_process::{Format, logging_format};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::agent::{CoreConfig, KonnectorConfig, LeaseConfig};
+use crate::agent::{Budget, CoreConfig, KonnectorConfig, LeaseConfig};
 
 /// What Deployments of kube-bind's konnector pass on, as Go reads it.
 const GO_FLAGS: GoFlags = GoFlags { switches: &[], optional: &["--context", "--kubeconfig"] };
@@ -53,6 +53,9 @@ pub struct Options {
     /// Connection can then make the konnector use any Secret that it can read
     #[arg(long)]
     pub secrets_anywhere: bool,
+    /// How often one object is written in a minute, be it here or its copy; what is newest then is written after that
+    #[arg(long, value_name = "NUMBER", default_value_t = Budget::default().writes, value_parser = at_least_one)]
+    pub max_writes_per_minute: usize,
     /// How log lines look: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = logging_format)]
     pub logging_format: Format,
@@ -168,6 +171,7 @@ impl Options {
             polling: self.provider_polling_interval,
             namespace: environment("POD_NAMESPACE").filter(|namespace| !namespace.is_empty()),
             core: CoreConfig { off: !self.apis.contains(&Api::Core), secrets_anywhere: self.secrets_anywhere },
+            budget: Budget { writes: self.max_writes_per_minute },
         })
     }
 }
@@ -194,6 +198,11 @@ impl Roles {
 /// What a flag says; an empty word is not given, as with Go.
 fn given(flag: Option<&String>) -> Option<String> {
     flag.filter(|text| !text.is_empty()).cloned()
+}
+
+/// A number that leaves something.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("{text:?} is not a number of 1 or more"))
 }
 
 /// A duration of Go that is longer than nothing.
@@ -239,10 +248,16 @@ mod tests {
         ]);
         let options = options.unwrap();
         assert_eq!((options.lease.namespace(in_pod).as_str(), options.v), ("n", 4));
+        assert_eq!(options.max_writes_per_minute, 600);
         assert_eq!(options.provider_polling_interval.as_secs(), 60);
         let empty = parse(&["--kubeconfig=", "--context="]).unwrap();
         assert!(empty.cluster.kubeconfig.is_none() && empty.cluster.context.is_none(), "not given, as with Go");
-        for wrong in ["--provider-polling-interval=0s", "--provider-polling-interval=soon", "--unknown"] {
+        for wrong in [
+            "--provider-polling-interval=0s",
+            "--provider-polling-interval=soon",
+            "--max-writes-per-minute=0",
+            "--unknown",
+        ] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }
     }

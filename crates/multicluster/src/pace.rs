@@ -1,5 +1,9 @@
 //! How many reconciles may run at once, found by measuring how fast servers answer.
 
+mod share;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::hash::Hash;
@@ -14,6 +18,7 @@ use crate::name::ClusterName;
 use crate::priority::Priority;
 use crate::queue::{Lease, Pick, Queue};
 use crate::request::HasCluster;
+use share::Shares;
 
 /// The first limit: small, so that the answer times of idle servers are measured.
 const FIRST: f64 = 4.0;
@@ -37,7 +42,9 @@ const EXPECTED: Duration = Duration::from_secs(1);
 ///
 /// The limit is learned from how long servers take to answer: report that with [`Pace::answered`] and [`Pace::refused`]. At the limit the
 /// throughput is best, but every single answer takes long. So as soon as somebody creates, changes or deletes an object, work of
-/// [`Priority::Low`] (first lists, relists) makes room and fewer reconciles run until the changes end; a small share is always left to it. Controllers with the same pace share its limit. Cloning is cheap.
+/// [`Priority::Low`] (first lists, relists) makes room and fewer reconciles run until the changes end; a small share is always left to it.
+/// Clusters that have had very many turns lately make room, too, while others change something: one of their keys runs at a time.
+/// Controllers with the same pace share its limit. Cloning is cheap.
 ///
 /// ```
 /// use std::time::Duration;
@@ -101,11 +108,11 @@ impl Pace {
     pub(crate) async fn next<K: HasCluster + Eq + Hash + Clone>(&self, queue: &Queue<K>) -> Option<Lease<K>> {
         loop {
             let notified = self.inner.room.notified();
-            let (Admission { lowest, idle, until }, full) = {
-                let course = self.inner.course.lock();
-                (course.admission(Instant::now()), course.full())
+            let (Admission { lowest, idle, until }, (full, less)) = {
+                let (course, now) = (self.inner.course.lock(), Instant::now());
+                (course.admission(now), course.full(now))
             };
-            let pick = Pick { idle, full };
+            let (pick, until) = (Pick { idle, full }, until.into_iter().chain(less).min());
             let next = async {
                 match lowest {
                     Some(lowest) => queue.next_with(lowest, &pick).await,
@@ -173,6 +180,8 @@ struct Course {
     /// How many of each cluster run, and how many may.
     clusters: HashMap<ClusterName, usize>,
     per_cluster: usize,
+    /// Who has had more turns than others.
+    shares: Shares,
     numbers: u64,
     /// Until when somebody is expected to wait for something.
     busy_until: Option<Instant>,
@@ -224,6 +233,7 @@ impl Course {
             begun: BTreeMap::new(),
             clusters: HashMap::new(),
             per_cluster: usize::MAX,
+            shares: Shares::default(),
             numbers: 0,
             busy_until: None,
             probing: true,
@@ -238,6 +248,7 @@ impl Course {
         *self.clusters.entry(cluster.clone()).or_default() += 1;
         self.running += 1;
         self.urgent += usize::from(priority != Priority::Low);
+        self.shares.begin(cluster, priority, now);
         if priority == Priority::High {
             self.busy_until = Some(now + EXPECTED);
         }
@@ -256,17 +267,23 @@ impl Course {
         }
     }
 
-    /// Clusters of which no more may begin.
-    fn full(&self) -> Vec<ClusterName> {
+    /// Clusters of which no more may begin, and until when at most, if that ends by itself.
+    fn full(&self, now: Instant) -> (Vec<ClusterName>, Option<Instant>) {
         let full = self.clusters.iter().filter(|(_, running)| **running >= self.per_cluster);
-        full.map(|(cluster, _)| cluster.clone()).collect()
+        let mut full: Vec<ClusterName> = full.map(|(cluster, _)| cluster.clone()).collect();
+        if !self.clusters.keys().any(|cluster| self.shares.is_greedy(cluster, now)) {
+            return (full, None);
+        }
+        let (making_room, until) = self.shares.making_room(now);
+        full.extend(making_room);
+        (full, until)
     }
 
     fn admission(&self, now: Instant) -> Admission {
-        let until = self.busy_until.filter(|until| *until > now);
-        let lowest = self.lowest(until.is_some(), self.running, self.urgent);
+        let busy = self.busy_until.filter(|until| *until > now);
+        let lowest = self.lowest(busy.is_some(), self.running, self.urgent);
         if lowest.is_some() {
-            return Admission { lowest, idle: false, until };
+            return Admission { lowest, idle: false, until: busy };
         }
         // They have begun one after the other.
         let slow = self.begun.values().take_while(|begun| begun.since + SLOW <= now);
@@ -276,9 +293,9 @@ impl Course {
             urgent -= usize::from(*priority != Priority::Low);
         }
         let is_bearable = self.running < whole(self.most);
-        let lowest = self.lowest(until.is_some(), running, urgent).filter(|_| is_bearable);
+        let lowest = self.lowest(busy.is_some(), running, urgent).filter(|_| is_bearable);
         let next = self.begun.values().map(|begun| begun.since + SLOW).find(|at| *at > now);
-        let until = until.into_iter().chain(next.filter(|_| lowest.is_none())).min();
+        let until = busy.into_iter().chain(next.filter(|_| lowest.is_none())).min();
         Admission { lowest, idle: true, until }
     }
 
@@ -351,184 +368,4 @@ impl Course {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(limit: f64) -> usize {
     limit as usize
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::queue::Reason;
-    use crate::request::Key;
-    use futures::FutureExt;
-
-    /// A server that answers a request in `at_rest` seconds and can do so many at once; the rest wait in line.
-    fn settle(course: &mut Course, at_rest: f64, at_once: f64) -> usize {
-        for _ in 0..2_000 {
-            course.running = course.limit();
-            let waiting = (course.limit / at_once).max(1.0);
-            course.answered(0, at_rest * waiting);
-        }
-        course.limit()
-    }
-
-    #[test]
-    fn it_finds_what_a_server_bears() {
-        let limit = settle(&mut Course::between(4, 128), 0.01, 4.0);
-        assert!((18..=32).contains(&limit), "a server that does 4 at once: {limit}");
-        let limit = settle(&mut Course::between(4, 128), 0.05, 1000.0);
-        assert_eq!(limit, 128, "a server that is far away but strong");
-        let mut course = Course::between(4, 128);
-        course.running = 1;
-        course.answered(0, 0.01);
-        assert_eq!(settle(&mut course, 0.01, 0.1), 4, "never fewer than asked for");
-    }
-
-    #[test]
-    fn it_follows_a_server_that_becomes_weaker_and_stronger() {
-        let mut course = Course::between(4, 128);
-        let strong = settle(&mut course, 0.01, 16.0);
-        let weak = settle(&mut course, 0.01, 4.0);
-        assert!(weak < strong / 2, "{strong} then {weak}");
-        let again = settle(&mut course, 0.01, 16.0);
-        assert!(again > strong / 2, "{strong} then {weak} then {again}");
-    }
-
-    #[test]
-    fn an_unused_limit_does_not_grow() {
-        let mut course = Course::between(4, 128);
-        for _ in 0..1_000 {
-            course.running = 1;
-            course.answered(0, 0.01);
-        }
-        assert_eq!(course.limit(), 4);
-    }
-
-    #[test]
-    fn refusals_halve_it_once_for_all_that_were_under_way() {
-        let mut course = Course::between(4, 128);
-        let before = settle(&mut course, 0.01, 16.0);
-        course.answered(0, 0.01);
-        for _ in 0..before {
-            course.refused();
-        }
-        assert_eq!(course.limit(), before / 2);
-    }
-
-    #[test]
-    fn what_nobody_waits_for_makes_room() {
-        let now = Instant::now();
-        let mut course = Course::between(4, 128);
-        course.limit = 32.0;
-        let mut low: Vec<u64> = (0..31).map(|_| course.begin(&"c".parse().unwrap(), Priority::Low, now)).collect();
-        let lowest = |course: &Course, at| course.admission(at).lowest;
-        assert_eq!(lowest(&course, now), Some(Priority::Low), "the limit is not reached");
-        low.push(course.begin(&"c".parse().unwrap(), Priority::Low, now));
-        assert_eq!(lowest(&course, now), Some(Priority::Normal), "there is always room for what is urgent");
-        let high: Vec<u64> =
-            (0..32 / URGENT).map(|_| course.begin(&"c".parse().unwrap(), Priority::High, now)).collect();
-        assert_eq!(lowest(&course, now), None, "but not for any number");
-        high.into_iter().chain(low).for_each(|number| course.end(number));
-        let all = Admission { lowest: Some(Priority::Low), idle: false, until: Some(now + EXPECTED) };
-        assert_eq!(course.admission(now), all);
-        course.begin(&"c".parse().unwrap(), Priority::Low, now);
-        assert_eq!(lowest(&course, now), Some(Priority::Normal), "one is enough while somebody waits for others");
-        assert_eq!(lowest(&course, now + EXPECTED), Some(Priority::Low), "nobody does any more");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn steady_urgent_work_leaves_a_little_to_the_rest() {
-        let (pace, queue) = (Pace::between(4, 128), Queue::default());
-        let key = |cluster: &str, name: usize| Key::new(cluster.parse().unwrap(), "", name.to_string());
-        for number in 0..20 {
-            queue.add_with(key("calm", number), Priority::Low, Reason::Listed);
-        }
-        // Some urgent key always runs, and another one always waits.
-        let (mut running, mut low) = (std::collections::VecDeque::new(), 0);
-        for number in 0..200 {
-            queue.add_with(key("busy", number), Priority::High, Reason::Changed);
-            let Some(Some(lease)) = pace.next(&queue).now_or_never() else {
-                running.pop_front();
-                continue;
-            };
-            let turn = pace.begin(lease.key().cluster(), lease.priority());
-            if lease.priority() == Priority::Low {
-                low += 1;
-            } else {
-                running.push_back((turn, lease));
-            }
-        }
-        assert!(low > 5, "{low} of 20 were served");
-        assert!(!running.is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn slow_ones_leave_room_for_the_first_of_others_and_for_no_more_of_their_own() {
-        let (pace, queue) = (Pace::between(4, 16), Queue::default());
-        let key = |cluster: &str, name: usize| Key::new(cluster.parse().unwrap(), "", name.to_string());
-        (0..10).for_each(|number| queue.add_with(key("slow", number), Priority::High, Reason::Changed));
-        let mut running = Vec::new();
-        while let Some(Some(lease)) = pace.next(&queue).now_or_never() {
-            running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
-        }
-        assert_eq!(running.len(), 4);
-        for name in ["calm", "still"] {
-            queue.add_with(key(name, 0), Priority::High, Reason::Changed);
-            queue.add_with(key(name, 1), Priority::High, Reason::Changed);
-            let next = tokio::time::timeout(Duration::from_mins(1), pace.next(&queue)).await;
-            let lease = next.expect("it does not wait for slow ones of others").unwrap();
-            assert_eq!(&**lease.key().cluster(), name);
-            running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
-        }
-        let next = tokio::time::timeout(Duration::from_mins(1), pace.next(&queue)).await;
-        assert!(next.is_err(), "whoever has some under way waits for them");
-        running.remove(0);
-        assert!(pace.next(&queue).now_or_never().is_none(), "one of six has ended, and four may run");
-        running.drain(..3);
-        assert!(pace.next(&queue).now_or_never().flatten().is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_cluster_cannot_take_all_places() {
-        // Two controllers with one pace: what a cluster has under way counts in both.
-        let (pace, queues) = (Pace::between(8, 8).per_cluster(3), [Queue::default(), Queue::default()]);
-        let key = |cluster: &str, name: usize| Key::new(cluster.parse().unwrap(), "", name.to_string());
-        for queue in &queues {
-            (0..10).for_each(|number| queue.add_with(key("greedy", number), Priority::Low, Reason::Listed));
-        }
-        let mut running = Vec::new();
-        for queue in queues.iter().cycle().take(8) {
-            if let Some(Some(lease)) = pace.next(queue).now_or_never() {
-                running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
-            }
-        }
-        assert_eq!(running.len(), 3, "that is its share");
-        for queue in &queues {
-            queue.add_with(key("modest", 0), Priority::Low, Reason::Listed);
-            let lease = pace.next(queue).now_or_never().flatten().expect("others have places left");
-            assert_eq!(&**lease.key().cluster(), "modest");
-            running.push((pace.begin(lease.key().cluster(), lease.priority()), lease));
-        }
-        assert!(pace.next(&queues[0]).now_or_never().is_none());
-        running.remove(0);
-        for queue in &queues {
-            let next = pace.next(queue).now_or_never().flatten();
-            let lease = next.expect("its keys have kept their turn in both queues");
-            assert_eq!(&**lease.key().cluster(), "greedy");
-        }
-    }
-
-    #[tokio::test]
-    async fn whoever_waits_is_let_in_when_another_one_ends() {
-        let pace = Pace::between(1, 1);
-        let queue = Queue::default();
-        queue.add(Key::new("one".parse().unwrap(), "", "first"));
-        let turn = pace.begin(&"other".parse().unwrap(), Priority::Normal);
-        let waiting = tokio::spawn({
-            let (pace, queue) = (pace.clone(), queue.clone());
-            async move { pace.next(&queue).await }
-        });
-        tokio::task::yield_now().await;
-        assert!(!waiting.is_finished());
-        drop(turn);
-        assert!(waiting.await.unwrap().is_some());
-    }
 }

@@ -328,6 +328,22 @@ pub(super) async fn orders_beyond_the_memory_of_a_workspace_wait_and_hold_up_nob
     let is_same = |copy: &Value| copy["metadata"]["uid"] == placed["metadata"]["uid"] && copy["spec"] == placed["spec"];
     stage.copy_is("what was placed is as it was", team, "first", is_same).await?;
 
+    // Nor is what it keeps of one that waits ever long; and others' finalizers stay when it lets go.
+    let buckets = stage.buckets();
+    let small = (&team.client, &buckets, Some(NAMESPACE), "small");
+    let theirs: Vec<Value> = (0..2_000).map(|number| json!(format!("example.com/finalizer-{number}"))).collect();
+    let held = |source: &Value| source["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let source = stage.object("it is held", small, |source| held(source).len() == 1).await?;
+    let all: Vec<Value> = held(&source).into_iter().chain(theirs.clone()).collect();
+    let grown = json!({ "metadata": { "finalizers": all }, "spec": large(4) });
+    team.client.merge_patch(&buckets, Some(NAMESPACE), "small", &grown).await?;
+    warned(&stage, team, &["small"], "--max-cached-bytes").await?;
+    stage.cancel(team, "small").await?;
+    stage.object("the agent lets go of it", small, |source| held(source) == theirs).await?;
+    let none = json!({ "metadata": { "finalizers": null } });
+    team.client.merge_patch(&buckets, Some(NAMESPACE), "small", &none).await?;
+    stage.all_gone(team, "small").await?;
+
     // One that waits can go, and so can one that is placed: then there is room for the next.
     stage.cancel(team, "second").await?;
     stage.all_gone(team, "second").await?;

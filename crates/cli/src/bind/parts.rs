@@ -13,7 +13,7 @@ use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Resource, Server};
 use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ExportReference};
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
-use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
+use carrick_konnector::agent::{Budget, CoreConfig, KonnectorConfig};
 use carrick_plane::Plane;
 use data_encoding::BASE64;
 use futures::StreamExt;
@@ -58,6 +58,7 @@ impl Background {
             polling,
             namespace: None,
             core: CoreConfig::default(),
+            budget: Budget::default(),
         };
         let stop = self.stop.clone();
         self.tasks.push(tokio::spawn(async move {

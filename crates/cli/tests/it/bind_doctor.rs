@@ -13,7 +13,7 @@ use carrick_bind_backend::agent::{BackendConfig, SchemaSource, init};
 use carrick_bind_backend::backend;
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_client::{Client, DeleteOptions, Resource, Server};
-use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
+use carrick_konnector::agent::{Budget, CoreConfig, KonnectorConfig};
 use carrick_plane::{Config, Mode, Plane};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -123,6 +123,7 @@ impl World {
             polling,
             namespace: None,
             core: CoreConfig::default(),
+            budget: Budget::default(),
         };
         let ending = stop.clone();
         let backend = tokio::spawn(async move { backend::run(backend, None, ending).await.unwrap() });

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use carrick_client::Server;
+use carrick_sync::executor::Allowance;
 
 /// What a konnector is told when it starts.
 #[derive(Clone)]
@@ -21,6 +22,28 @@ pub struct KonnectorConfig {
     pub namespace: Option<String>,
     /// What it does about kube-bind v2.
     pub core: CoreConfig,
+    /// How much one object may have of it.
+    pub budget: Budget,
+}
+
+/// How much one object may have of a konnector, so that nobody keeps it from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// How often one object is written in a minute.
+    pub writes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { writes: 600 }
+    }
+}
+
+impl Budget {
+    /// What the brake of a contract or of a Connection allows.
+    pub(super) fn allowance(self) -> Allowance {
+        Allowance { most: self.writes, flag: "--max-writes-per-minute" }
+    }
 }
 
 /// What a konnector does about kube-bind v2.

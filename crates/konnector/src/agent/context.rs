@@ -11,6 +11,7 @@ use carrick_bind_api::v1alpha2::{
 };
 use parking_lot::Mutex;
 
+use super::config::Budget;
 use super::local::Local;
 use super::metrics::Metrics;
 use super::writer::Writer;
@@ -29,6 +30,8 @@ pub struct Context {
     pub namespace: Option<String>,
     /// The uid of the own cluster, if it may be known.
     pub cluster_uid: Option<String>,
+    /// How much one object may have.
+    pub budget: Budget,
     /// Namespaces and names of the Secrets that Connections of v2 name.
     connected: Mutex<BTreeSet<(String, String)>>,
     /// By uid of their ClusterBindings.
@@ -50,6 +53,7 @@ impl Context {
         polling: Duration,
         namespace: Option<String>,
         cluster_uid: Option<String>,
+        budget: Budget,
     ) -> Self {
         let writer = Writer::new(local.client.clone(), "consumer", Arc::clone(&metrics));
         Self {
@@ -59,6 +63,7 @@ impl Context {
             polling,
             namespace,
             cluster_uid,
+            budget,
             connected: Mutex::default(),
             heartbeats: Mutex::default(),
         }

@@ -40,6 +40,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::config::Budget;
 use hub::Hub;
 
 pub use crate::decide::objects::SyncMode;
@@ -47,8 +48,10 @@ pub use consumers::Consumers;
 pub use observer::WriteObserver;
 pub use wanted::{BindingReport, SyncReport, Wanted, WantedBinding};
 
-/// How many objects are worked on at once.
-const WORKERS: usize = 32;
+/// How many objects are worked on at once, and how many of one API or workspace at most: others have places left.
+pub(in crate::agent) const WORKERS: usize = 64;
+pub(in crate::agent) const PER_LANE: usize = 32;
+const PER_WORKSPACE: usize = 8;
 
 /// Everything that is synced with one contract: one consumer cluster, one provider kubeconfig.
 pub struct ContractSync {
@@ -60,6 +63,8 @@ pub struct ContractSync {
     pub contract: String,
     /// Who is told about every write.
     pub metrics: Arc<dyn WriteObserver>,
+    /// How much one object may have.
+    pub budget: Budget,
 }
 
 impl ContractSync {
@@ -71,7 +76,13 @@ impl ContractSync {
         stop: CancellationToken,
     ) {
         let provider = self.provider.writing_as(FIELD_MANAGER);
-        let hub = Arc::new(Hub::new(self.consumers.writing(), provider, self.contract, self.metrics));
+        let hub = Arc::new(Hub::new(
+            self.consumers.writing(),
+            provider,
+            self.contract,
+            self.metrics,
+            self.budget.allowance(),
+        ));
         // Whoever drops this future ends all tasks with it.
         let mut tasks = JoinSet::new();
         for _ in 0..WORKERS {

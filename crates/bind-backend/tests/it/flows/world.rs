@@ -12,7 +12,7 @@ use carrick_bind_backend::decide::roles::{self, Subject};
 use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, DeleteOptions, Resource, Server};
-use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
+use carrick_konnector::agent::{Budget, CoreConfig, KonnectorConfig};
 use carrick_plane::{Config, Mode, Plane, User};
 use data_encoding::BASE64;
 use futures::StreamExt;
@@ -357,6 +357,7 @@ impl Consumer {
             polling,
             namespace: None,
             core: CoreConfig::default(),
+            budget: Budget::default(),
         };
         let mut consumer = Self { cluster, config, stop: CancellationToken::new(), konnector: None };
         consumer.start_konnector();

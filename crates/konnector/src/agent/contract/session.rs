@@ -73,6 +73,7 @@ impl Session {
             provider: client.clone(),
             contract: kubeconfig.contract.clone(),
             metrics: Arc::<Metrics>::clone(&context.metrics),
+            budget: context.budget,
         };
         let sync = tokio::spawn(sync.run(wanted, telling, stop.child_token()));
         let secret = format!("{}/{}", at.namespace, at.name);

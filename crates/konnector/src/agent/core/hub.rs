@@ -11,7 +11,7 @@ use carrick_bind_api::core::related::RESOURCES;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::{Client, Object};
 use carrick_multicluster::{ClusterName, HasCluster, Priority, Queue, QueueConfig, Reason};
-use carrick_sync::executor::{Brake, Namespaces};
+use carrick_sync::executor::{Allowance, Brake, Namespaces};
 use carrick_sync::holders::has_finalizer;
 use carrick_sync::{ApiKind, Role};
 use parking_lot::{Mutex, RwLock};
@@ -28,13 +28,12 @@ use crate::agent::objects::outcome::Problem;
 use crate::agent::objects::store::Store;
 use crate::agent::objects::watched;
 use crate::agent::objects::work::work;
+use crate::agent::objects::{PER_LANE, WORKERS};
 use crate::decide::core::objects::{Coverage, WORDS};
 use crate::decide::core::related::RelatedWant;
 
 /// The longest pause before something that failed is tried again.
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
-/// How many objects are worked on at once.
-const WORKERS: usize = 32;
 
 /// What is wanted, by name of the API.
 pub(super) type Wanted = BTreeMap<String, Arc<WantedApi>>;
@@ -136,7 +135,7 @@ pub(super) struct Hub {
     pub metrics: Arc<Metrics>,
     pub queue: Queue<WorkKey>,
     pub made: Namespaces,
-    /// Keeps writes that are undone again and again from being repeated at once.
+    /// Keeps writes that are undone again and again from being repeated at once, and objects from being written too often.
     pub brake: Brake,
     /// Namespaces of the provider that are known to exist.
     pub namespaces: Mutex<HashSet<String>>,
@@ -159,8 +158,9 @@ impl Hub {
         cluster_uid: String,
         metrics: Arc<Metrics>,
         notifier: Notifier,
+        writes: Allowance,
     ) -> Self {
-        let config = QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() };
+        let config = QueueConfig { longest_retry: LONGEST_RETRY, per_cluster: PER_LANE, ..QueueConfig::default() };
         Self {
             consumer,
             provider,
@@ -168,7 +168,7 @@ impl Hub {
             metrics,
             queue: Queue::new(config),
             made: Namespaces::default(),
-            brake: Brake::default(),
+            brake: Brake::allowing(writes),
             namespaces: Mutex::default(),
             notifier,
             wanted: RwLock::default(),

@@ -262,6 +262,7 @@ impl ConnectionSession {
                 uid,
                 Arc::clone(&self.local.context.metrics),
                 self.notifier.clone(),
+                self.local.context.budget.allowance(),
             ));
             let task = tokio::spawn(Arc::clone(&hub).run(self.stop.child_token()));
             self.hub = Some((hub, task));

@@ -11,7 +11,7 @@ use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, Object, Resource};
 use carrick_multicluster::{ClusterName, Queue, QueueConfig};
 use carrick_sync::Role;
-use carrick_sync::executor::{Brake, Namespaces};
+use carrick_sync::executor::{Allowance, Brake, Namespaces};
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell};
@@ -25,6 +25,7 @@ use super::observer::WriteObserver;
 use super::outcome::Trouble;
 use super::store::Store;
 use super::wanted::Wanted;
+use super::{PER_LANE, PER_WORKSPACE};
 use crate::decide::tenant_namespaces::tenant_namespaces;
 use crate::decide::tenants::{FlatKeys, share_of};
 
@@ -55,7 +56,7 @@ pub(super) struct Hub {
     pub queue: Queue<WorkKey>,
     /// Namespaces that were made; the executor wants to know, but copies never need one.
     pub made: Namespaces,
-    /// Keeps writes that are undone again and again from being repeated at once.
+    /// Keeps writes that are undone again and again from being repeated at once, and objects from being written too often.
     pub brake: Brake,
     /// Namespaces that the provider wants and does not get.
     pub refused: Mutex<Vec<String>>,
@@ -74,8 +75,15 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    pub fn new(consumers: Consumers, provider: Client, contract: String, observer: Arc<dyn WriteObserver>) -> Self {
-        let config = QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() };
+    pub fn new(
+        consumers: Consumers,
+        provider: Client,
+        contract: String,
+        observer: Arc<dyn WriteObserver>,
+        writes: Allowance,
+    ) -> Self {
+        let per_cluster = if consumers.workspaces().is_some() { PER_WORKSPACE } else { PER_LANE };
+        let config = QueueConfig { longest_retry: LONGEST_RETRY, per_cluster, ..QueueConfig::default() };
         Self {
             flat: consumers.workspaces().map(|_| FlatKeys::new(&contract)),
             consumers,
@@ -84,7 +92,7 @@ impl Hub {
             observer,
             queue: Queue::new(config),
             made: Namespaces::default(),
-            brake: Brake::default(),
+            brake: Brake::allowing(writes),
             refused: Mutex::default(),
             pending: Mutex::default(),
             layout: RwLock::default(),

@@ -31,9 +31,9 @@ pub(in crate::agent) enum Trouble {
         /// What others fail for as well.
         cause: Option<String>,
     },
-    /// Something undoes what is written, every time: it is written again after this time.
+    /// Something undoes what is written, every time, or it changes too often: it is written again after this time.
     Contested {
-        /// What is undone.
+        /// What is undone or changes.
         words: String,
         /// How long to wait.
         wait: Duration,
@@ -62,8 +62,8 @@ impl From<StepError> for Trouble {
         if error.is_race() || is_unserved {
             return Self::Race;
         }
-        if let StepError::Undone { wait, .. } = &error {
-            return Self::Contested { words: error.to_string(), wait: *wait };
+        if let Some(wait) = error.pause() {
+            return Self::Contested { words: error.to_string(), wait };
         }
         if error.is_taken() {
             return Self::Conflict(error.to_string());
@@ -82,7 +82,7 @@ impl From<StepError> for Trouble {
 pub(in crate::agent) struct Problem {
     /// Whether somebody else has the object.
     pub is_conflict: bool,
-    /// Whether something undoes what is written.
+    /// Whether something undoes what is written, or changes it too often.
     pub is_contested: bool,
     /// What is wrong.
     pub words: String,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrick_bind_api::core::{BINDING, CLUSTER_BINDING, CONNECTION, crds};
 use carrick_client::{Resource, Server};
-use carrick_konnector::agent::{self, CoreConfig, KonnectorConfig};
+use carrick_konnector::agent::{self, Budget, CoreConfig, KonnectorConfig};
 use carrick_plane::faults::Recording;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -97,6 +97,8 @@ pub async fn cluster(users: &[&str]) -> Cluster {
 pub struct World {
     pub consumer: Cluster,
     pub provider: Cluster,
+    /// What the next konnector gives to one object.
+    pub budget: Budget,
     stop: CancellationToken,
     konnector: Option<JoinHandle<()>>,
 }
@@ -104,7 +106,12 @@ pub struct World {
 impl World {
     /// Both clusters, with the CRDs of v2 here and widgets there, and a running konnector.
     pub async fn start() -> Self {
+        Self::start_with(Budget::default()).await
+    }
+
+    async fn start_with(budget: Budget) -> Self {
         let mut world = Self::without_konnector().await;
+        world.budget = budget;
         world.install().await;
         world.offer(&widget_crd()).await;
         world.start_konnector();
@@ -114,7 +121,7 @@ impl World {
     pub async fn without_konnector() -> Self {
         let consumer = cluster(&[KONNECTOR]).await;
         let provider = cluster(&[BINDER, ROTATED]).await;
-        Self { consumer, provider, stop: CancellationToken::new(), konnector: None }
+        Self { consumer, provider, budget: Budget::default(), stop: CancellationToken::new(), konnector: None }
     }
 
     /// Installs the CRDs of v2.
@@ -142,6 +149,7 @@ impl World {
             polling: Duration::from_secs(15),
             namespace: None,
             core: CoreConfig::default(),
+            budget: self.budget,
         };
         self.stop = CancellationToken::new();
         let stop = self.stop.clone();
@@ -188,7 +196,11 @@ impl World {
 
     /// Secret, Connection and ClusterBinding `west`, ready.
     pub async fn bound() -> Self {
-        let world = Self::start().await;
+        Self::bound_with(Budget::default()).await
+    }
+
+    pub async fn bound_with(budget: Budget) -> Self {
+        let world = Self::start_with(budget).await;
         world.store("west", BINDER).await;
         world.connect("west", json!({})).await;
         world.bind("west", "west", json!({})).await;

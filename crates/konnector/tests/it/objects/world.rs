@@ -15,6 +15,7 @@ use carrick_bind_api::v1alpha2::{ApiServiceExport, InformerScope, Isolation, Per
 use carrick_bind_api::{crds, names};
 use carrick_client::watch::{Event, WatchOptions, watch as follow};
 use carrick_client::{Client, Resource, Server};
+use carrick_konnector::agent::Budget;
 use carrick_konnector::agent::objects::{BindingReport, ContractSync, SyncMode, SyncReport, Wanted, WantedBinding};
 use carrick_konnector::decide::binding::{BoundApi, Sync};
 use carrick_plane::faults::{Match, Recording};
@@ -280,6 +281,7 @@ impl World {
             provider: client(&self.provider, KONNECTOR),
             contract: CONTRACT.to_owned(),
             metrics: Arc::new(()),
+            budget: Budget::default(),
         };
         let task = tokio::spawn(sync.run(self.wanted.subscribe(), told, CancellationToken::new()));
         self.konnector = Some(Running { task, told: listen });

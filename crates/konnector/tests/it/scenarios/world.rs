@@ -54,6 +54,7 @@ impl World {
             polling: Duration::from_secs(15),
             namespace: None,
             core: agent::CoreConfig::default(),
+            budget: agent::Budget::default(),
         }
     }
 

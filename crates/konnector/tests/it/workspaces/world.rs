@@ -314,6 +314,7 @@ impl World {
             polling: Duration::from_secs(15),
             namespace: None,
             core: agent::CoreConfig::default(),
+            budget: agent::Budget::default(),
         };
         let stop = self.stop.clone();
         self.konnector = Some(tokio::spawn(async move { agent::run(config, stop).await.unwrap() }));

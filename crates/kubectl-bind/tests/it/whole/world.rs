@@ -16,7 +16,7 @@ use carrick_bind_backend::decide::terms::{Address, Logins, Terms};
 use carrick_bind_backend::http::{Allowed, Front, GivenKeys, HttpConfig, LoginMethod};
 use carrick_bind_backend::provider::{Person, Provider};
 use carrick_client::{Client, Resource, Server, Web, WebTrust};
-use carrick_konnector::agent::{CoreConfig, KonnectorConfig};
+use carrick_konnector::agent::{Budget, CoreConfig, KonnectorConfig};
 use http::{Request, header};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -162,6 +162,7 @@ impl World {
             polling: Duration::from_secs(15),
             namespace: None,
             core: CoreConfig::default(),
+            budget: Budget::default(),
         };
         tokio::spawn(carrick_konnector::agent::run(config, stop.clone()));
         Self { provider: provider.client(), consumer: consumer.client(), url, folder, _stop: stop.drop_guard() }

@@ -112,18 +112,25 @@ async fn whole(
     };
     shared.room_queue.note(key, bytes);
     if source.is_deleting() || shared.sources.room(&key.cluster).is_some_and(|room| room < bytes) {
-        return Ok(source);
+        // Finalizers are written as a list, and others' must stay in it.
+        let read = if source.lacks_finalizers() { read_source(shared, key, cluster).await? } else { None };
+        return Ok(read.map_or(source, |read| Arc::new(read.without_content_for_now(bytes))));
     }
-    let remote = resource(&shared.rules().remote);
-    let read = cluster.json_client().get(&remote, Some(&*key.namespace).filter(|it| !it.is_empty()), &key.name).await;
-    let unreadable =
-        |source| ReconcileError::Read { what: "the object".to_owned(), cluster: key.cluster.to_string(), source };
-    let Some(read) = read.map_err(unreadable)?.as_ref().and_then(Object::from_value) else { return Ok(source) };
+    let Some(read) = read_source(shared, key, cluster).await? else { return Ok(source) };
     let place = Key::new(cluster.name().clone(), &*key.namespace, &*key.name);
     shared.room_queue.over(key);
     // Another version is reported by the watch.
     let is_complete = shared.sources.complete(&place, read);
     Ok(shared.sources.lookup(&place).filter(|_| is_complete).unwrap_or(source))
+}
+
+/// The object as it is in kcp now, if it is there.
+async fn read_source(shared: &Shared, key: &SourceKey, cluster: &Cluster) -> Result<Option<Object>, ReconcileError> {
+    let remote = resource(&shared.rules().remote);
+    let read = cluster.json_client().get(&remote, Some(&*key.namespace).filter(|it| !it.is_empty()), &key.name).await;
+    let unreadable =
+        |source| ReconcileError::Read { what: "the object".to_owned(), cluster: key.cluster.to_string(), source };
+    Ok(read.map_err(unreadable)?.as_ref().and_then(Object::from_value))
 }
 
 /// Somebody else may be faster once; whoever is so again and again is in the way, or the agent does not see what is there.

@@ -48,7 +48,7 @@ impl ConnectionSession {
         outcome
     }
 
-    /// Installs the CRDs of all exports, if the Connection says so.
+    /// Installs the CRDs of all exports, if the Connection says so; those of kcp and Kubernetes are nobody's wish.
     pub async fn pull_all(&self, connection: &Connection, state: &ConnectionState) -> PassResult {
         if connection.spec.schema.pull_policy != PullPolicy::All {
             return PassResult::default();
@@ -61,7 +61,8 @@ impl ConnectionSession {
             }
         };
         let mut outcome = PassResult::default();
-        for (name, offered) in &state.offered {
+        let asked = state.exports.iter().filter(|api| autobind::is_offered(api));
+        for (name, offered) in asked.filter_map(|api| Some((&api.name, state.offered.get(&api.name)?))) {
             let plan = crd::decide(offered, local.get(name), &self.name, &connection.spec.schema);
             if write_crd(&self.local.context.writer, plan.write.as_ref()).await.is_some() {
                 outcome.add(PassResult::failure());

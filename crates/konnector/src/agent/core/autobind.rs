@@ -1,10 +1,9 @@
 //! What a Connection does without a binding: the automatic ClusterBinding, and CRDs of all exports.
 
-use carrick_bind_api::core::{CLUSTER_BINDING, ClusterBinding, Connection, PullPolicy};
+use carrick_bind_api::core::{CLUSTER_BINDING, Connection, PullPolicy};
 use carrick_bind_api::jiff::Timestamp;
 use serde_json::json;
 
-use super::any_binding::AnyBinding;
 use super::bindings::write_crd;
 use super::session::{ConnectionSession, ConnectionState};
 use crate::agent::contract::bundles::written;
@@ -21,10 +20,7 @@ impl ConnectionSession {
             return PassResult::default();
         }
         let all = self.local.all_bindings();
-        let there: Option<&ClusterBinding> = all.iter().find_map(|binding| match binding {
-            AnyBinding::Cluster(it) if it.metadata.name == self.name => Some(it),
-            _ => None,
-        });
+        let there = all.iter().find(|it| it.namespace().is_none() && it.metadata.name == self.name).map(|it| &**it);
         let (writer, kind) = (&self.local.context.writer, resources::of(CLUSTER_BINDING));
         let plan = autobind::decide(connection, there, &state.exports, now);
         let mut outcome = match plan {

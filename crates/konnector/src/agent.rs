@@ -24,6 +24,7 @@ mod context;
 mod contract;
 mod contracts;
 mod core;
+mod events;
 mod export;
 mod http;
 mod install;

@@ -5,6 +5,7 @@ use carrick_kcp::meta::LabelSelector;
 use carrick_kcp::object::{kind, object, words};
 
 use super::kinds::{BINDING, CLUSTER_BINDING};
+use super::names::BOUND_BY_ANNOTATION;
 
 words! {
     /// What becomes of objects that the provider had before.
@@ -119,6 +120,15 @@ object! {
         crd_hash: String => "crdHash",
         /// Objects that are not synced because the provider has others of their names.
         conflict_count: Option<i64> => "conflictCount",
+    }
+}
+
+impl ClusterBinding {
+    /// The Connection that it belongs to: the one that has bound it, or else the one that it names.
+    pub fn connection(&self) -> &str {
+        let mark = self.metadata.annotation(BOUND_BY_ANNOTATION).and_then(|mark| mark.split_once('/'));
+        let bound = mark.filter(|(_, uid)| *uid == self.metadata.uid).map(|(connection, _)| connection);
+        bound.unwrap_or(&self.spec.connection_ref.name)
     }
 }
 

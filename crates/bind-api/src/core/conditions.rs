@@ -4,7 +4,7 @@ use carrick_kcp::condition::{Condition, ConditionStatus};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::clock;
+use crate::conditions::set_standard;
 
 /// Connection: the kubeconfig can be read.
 pub const SECRET_VALID: &str = "SecretValid";
@@ -82,17 +82,10 @@ impl Finding {
 
 /// Sets a condition. Its time moves with its status only; others stay as they are.
 pub fn set(conditions: &mut Vec<Condition>, finding: &Finding, generation: Option<i64>, now: Timestamp) {
-    let known = conditions.iter_mut().find(|known| known.type_ == finding.type_);
-    let status = if finding.holds { ConditionStatus::True } else { ConditionStatus::False };
-    let time = match &known {
-        Some(known) if known.status == status => known.last_transition_time.clone(),
-        _ => clock::show(now),
-    };
     let mut condition = Condition::holds(finding.type_);
-    condition.status = status;
+    condition.status = if finding.holds { ConditionStatus::True } else { ConditionStatus::False };
     finding.reason.clone_into(&mut condition.reason);
     condition.message.clone_from(&finding.message);
-    condition.last_transition_time = time;
     // metav1 requires the text, also if it is empty.
     if finding.message.is_empty() {
         condition.rest.insert("message".to_owned(), json!(""));
@@ -100,8 +93,5 @@ pub fn set(conditions: &mut Vec<Condition>, finding: &Finding, generation: Optio
     if let Some(generation) = generation {
         condition.rest.insert("observedGeneration".to_owned(), json!(generation));
     }
-    match known {
-        Some(known) => *known = condition,
-        None => conditions.push(condition),
-    }
+    set_standard(conditions, condition, now);
 }

@@ -2,39 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::kinds::{BINDING, CLUSTER_BINDING, CONNECTION, GROUP, VERSION};
-use crate::crds::build::{age_column, column, list, object, ready_column, required, some_text, text, with, word};
+use super::kinds::{BINDING, CLUSTER_BINDING, CONNECTION};
+use crate::crds::build::{
+    self, OldVersion, Presentation, age_column, column, immutable, list, object, ready_column, required, some_text,
+    text, with, word,
+};
 use crate::crds::parts::{label_selector, standard_conditions};
 use crate::kinds::Kind;
 
 /// All of them.
 pub fn all() -> Vec<Value> {
-    vec![connection(), binding(CLUSTER_BINDING, "Cluster"), binding(BINDING, "Namespaced")]
+    vec![connection(), binding(CLUSTER_BINDING), binding(BINDING)]
 }
 
-fn crd(kind: Kind, scope: &str, about: &str, columns: &Value, spec: Value, status: Value) -> Value {
-    let schema = object(
-        about,
-        [
-            ("apiVersion", json!({"type": "string"})),
-            ("kind", json!({"type": "string"})),
-            ("metadata", json!({"type": "object"})),
-            ("spec", spec),
-            ("status", status),
-        ],
-    );
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{}.{GROUP}", kind.plural)},
-        "spec": {
-            "group": GROUP, "scope": scope,
-            "names": {"kind": kind.kind, "listKind": format!("{}List", kind.kind), "plural": kind.plural,
-                "singular": kind.kind.to_lowercase(), "categories": ["kbind"]},
-            "versions": [{"name": VERSION, "served": true, "storage": true, "subresources": {"status": {}},
-                "additionalPrinterColumns": columns, "schema": {"openAPIV3Schema": required(schema, &["spec"])}}],
-        },
-    })
+fn crd(kind: Kind, about: &str, columns: Vec<Value>, spec: Value, status: Value) -> Value {
+    let look = Presentation { short_names: &[], categories: &["kbind"], columns, v1alpha1: OldVersion::Never };
+    build::crd(kind, about, &look, spec, status)
 }
 
 fn connection() -> Value {
@@ -49,7 +32,6 @@ fn connection() -> Value {
         ),
         &["namespace", "name"],
     );
-    let rule = json!([{"rule": "self == oldSelf", "message": "kubeconfigSecretRef is immutable"}]);
     let policy = |about: &str, words: &[&str]| with(word(about, words), "default", json!(words[0]));
     let schema = object(
         "How schemas of the provider are used.",
@@ -62,7 +44,7 @@ fn connection() -> Value {
     let spec = object(
         "Where the provider is.",
         [
-            ("kubeconfigSecretRef", with(secret, "x-kubernetes-validations", rule)),
+            ("kubeconfigSecretRef", immutable(secret, "kubeconfigSecretRef")),
             ("schema", with(schema, "default", json!({}))),
             (
                 "autoBind",
@@ -85,9 +67,8 @@ fn connection() -> Value {
             ("conditions", standard_conditions()),
         ],
     );
-    let columns = json!([ready_column(), column("Secret", ".spec.kubeconfigSecretRef.name"), age_column()]);
-    let spec = required(spec, &["kubeconfigSecretRef"]);
-    crd(CONNECTION, "Cluster", "The link to one provider.", &columns, spec, status)
+    let columns = vec![ready_column(), column("Secret", ".spec.kubeconfigSecretRef.name"), age_column()];
+    crd(CONNECTION, "The link to one provider.", columns, required(spec, &["kubeconfigSecretRef"]), status)
 }
 
 fn exported_apis() -> Value {
@@ -106,7 +87,7 @@ fn exported_apis() -> Value {
     with(list("What the provider offers.", required(api, &["name"])), "x-kubernetes-list-type", json!("atomic"))
 }
 
-fn binding(kind: Kind, scope: &str) -> Value {
+fn binding(kind: Kind) -> Value {
     let connection = object("The Connection to the provider.", [("name", some_text("Its name."))]);
     let api = object("An API.", [("name", some_text("Plural name and group, with a dot between them."))]);
     let apis = with(list("The APIs to bind.", required(api, &["name"])), "minItems", json!(1));
@@ -138,9 +119,8 @@ fn binding(kind: Kind, scope: &str) -> Value {
             ("conditions", standard_conditions()),
         ],
     );
-    let columns = json!([column("Connection", ".spec.connectionRef.name"), ready_column(), age_column()]);
-    let about = "Brings APIs of a provider here.";
-    crd(kind, scope, about, &columns, required(spec, &["connectionRef", "apis"]), status)
+    let columns = vec![column("Connection", ".spec.connectionRef.name"), ready_column(), age_column()];
+    crd(kind, "Brings APIs of a provider here.", columns, required(spec, &["connectionRef", "apis"]), status)
 }
 
 fn related() -> Value {

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{GROUP, Kind, VERSION, is_namespaced};
+use crate::kinds::{Kind, is_namespaced};
 
 /// Short names, categories and columns of a kind.
-pub(super) struct Presentation {
-    pub(super) short_names: &'static [&'static str],
-    pub(super) categories: &'static [&'static str],
-    pub(super) columns: Vec<Value>,
-    pub(super) v1alpha1: OldVersion,
+pub(crate) struct Presentation {
+    pub(crate) short_names: &'static [&'static str],
+    pub(crate) categories: &'static [&'static str],
+    pub(crate) columns: Vec<Value>,
+    pub(crate) v1alpha1: OldVersion,
 }
 
 /// How `v1alpha1` is still served.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum OldVersion {
+pub(crate) enum OldVersion {
     /// Not at all: the kind is newer.
     Never,
     /// With the same fields, so that nobody gets round the rules of the new version.
@@ -24,7 +24,7 @@ pub(super) enum OldVersion {
 }
 
 /// A CRD whose objects have this `spec` and `status`. A `spec` without a required field may be left out.
-pub(super) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, status: Value) -> Value {
+pub(crate) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, status: Value) -> Value {
     let needs_spec = spec["required"].is_array();
     let mut schema = object(
         about,
@@ -40,7 +40,7 @@ pub(super) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, sta
         schema["required"] = json!(["spec"]);
     }
     let version = |name: &str, schema: &Value| {
-        json!({"name": name, "served": true, "storage": name == VERSION, "schema": {"openAPIV3Schema": schema},
+        json!({"name": name, "served": true, "storage": name == kind.version, "schema": {"openAPIV3Schema": schema},
             "subresources": {"status": {}}, "additionalPrinterColumns": look.columns})
     };
     let old = match look.v1alpha1 {
@@ -48,7 +48,7 @@ pub(super) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, sta
         OldVersion::Alike => Some(version("v1alpha1", &schema)),
         OldVersion::Different => Some(version("v1alpha1", &anything("What older versions of kube-bind have written."))),
     };
-    let versions: Vec<Value> = old.into_iter().chain([version(VERSION, &schema)]).collect();
+    let versions: Vec<Value> = old.into_iter().chain([version(kind.version, &schema)]).collect();
     let mut names = json!({
         "kind": kind.kind, "listKind": format!("{}List", kind.kind), "plural": kind.plural,
         "singular": kind.kind.to_lowercase(), "categories": look.categories,
@@ -59,9 +59,9 @@ pub(super) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, sta
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{}.{GROUP}", kind.plural)},
+        "metadata": {"name": format!("{}.{}", kind.plural, kind.group)},
         "spec": {
-            "group": GROUP, "names": names, "scope": if is_namespaced(kind) { "Namespaced" } else { "Cluster" },
+            "group": kind.group, "names": names, "scope": if is_namespaced(kind) { "Namespaced" } else { "Cluster" },
             "versions": versions,
         },
     })

@@ -64,7 +64,7 @@ pub async fn run(context: Arc<Context>, at: SecretKeyReference, stop: Cancellati
 }
 
 /// Waits for a change, for a time, or for the end.
-async fn wait(
+pub(in crate::agent) async fn wait(
     changes: &mut super::notifier::Subscription,
     stop: &CancellationToken,
     longest: Option<std::time::Duration>,

@@ -11,7 +11,6 @@ mod any_binding;
 mod autobind;
 mod bindings;
 mod connection;
-mod events;
 mod execute;
 mod follow;
 mod hub;
@@ -24,7 +23,6 @@ mod session;
 mod sync;
 mod unbinding;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,11 +31,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::CoreConfig;
 use super::context::Context;
-use super::task::Task;
+use super::task::{Tasks, restarted};
 use local::CoreLocal;
 
-/// How long to wait before a Connection that has ended by a defect is started again.
-const AFTER_PANIC: Duration = Duration::from_secs(5);
+/// After how long to look again at bindings without a Connection that could not be written.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Serves v2 while its CRDs are here, until told to stop.
 pub async fn run(context: Arc<Context>, config: &CoreConfig, stop: &CancellationToken) {
@@ -75,58 +73,27 @@ pub async fn run(context: Arc<Context>, config: &CoreConfig, stop: &Cancellation
 /// Runs a task per Connection until told to stop, and waits for all of them.
 async fn serve(local: &Arc<CoreLocal>, stop: &CancellationToken) {
     let mut changes = local.notifier.subscribe();
-    let mut running: BTreeMap<String, (CancellationToken, Task)> = BTreeMap::new();
+    let mut running = Tasks::default();
     while !stop.is_cancelled() {
         let mut again = Duration::MAX;
         if local.has_synced() {
             let connections = local.connections();
             local.watch_secrets(&connections);
-            for (name, (stop, _)) in &running {
-                if !connections.iter().any(|connection| connection.metadata.name == *name) {
-                    stop.cancel();
-                }
-            }
-            // One that was told to stop finishes what it does, and only then may another one of its name begin.
-            running.retain(|_, (_, task)| !task.has_ended());
-            for connection in connections {
-                let name = connection.metadata.name;
-                running.entry(name.clone()).or_insert_with(|| {
-                    let stop = stop.child_token();
-                    (stop.clone(), Task::spawn(watched(Arc::clone(local), name, stop)))
-                });
-            }
+            let wanted = connections.into_iter().map(|it| (it.metadata.name.clone(), it.metadata.name)).collect();
+            running.follow(wanted, stop, |name, stop| {
+                let (local, shown) = (Arc::clone(local), format!("Connection {name}"));
+                restarted(shown, stop, move |stop| connection::run(Arc::clone(&local), name.clone(), stop))
+            });
             if unbinding::unconnected(local).await.failed {
-                again = AFTER_PANIC;
+                again = AFTER_FAILURE;
             }
         }
-        let ending = running.values_mut().filter(|(stop, _)| stop.is_cancelled());
-        let ended = futures::future::select_all(
-            ending
-                .map(|(_, task)| futures::FutureExt::boxed(async move { drop(task.ended().await) }))
-                .chain([futures::FutureExt::boxed(std::future::pending())]),
-        );
         tokio::select! {
             () = stop.cancelled() => {}
             () = changes.changed() => {}
-            _ = ended => {}
+            () = running.one_ended() => {}
             () = tokio::time::sleep(again) => {}
         }
     }
-    for (_, mut task) in running.into_values() {
-        // It has said why, if it did not end well.
-        let _ = task.ended().await;
-    }
-}
-
-/// Runs one Connection; a defect in it does not stop the others, nor it for good.
-async fn watched(local: Arc<CoreLocal>, name: String, stop: CancellationToken) {
-    while !stop.is_cancelled() {
-        let mut task = Task::spawn(connection::run(Arc::clone(&local), name.clone(), stop.clone()));
-        let Err(error) = task.ended().await else { return };
-        tracing::error!(connection = name, %error, "A Connection has ended unexpectedly and is started again; please report this.");
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = tokio::time::sleep(AFTER_PANIC) => {}
-        }
-    }
+    running.all_ended().await;
 }

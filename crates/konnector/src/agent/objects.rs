@@ -31,6 +31,7 @@ mod tenant_namespaces;
 mod wanted;
 pub(in crate::agent) mod watched;
 pub(in crate::agent) mod work;
+pub(in crate::agent) mod writing;
 
 use std::sync::Arc;
 

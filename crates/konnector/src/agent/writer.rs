@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use carrick_bind_api::kinds::ApiObject;
+use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
+use carrick_bind_api::kinds::{ApiObject, Kind};
 use carrick_client::{Client, DeleteOptions, Error, Resource};
 use carrick_sync::executor::refusal::{Access, is_done};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::metrics::Metrics;
@@ -59,16 +61,24 @@ impl Writer {
 
     /// Replaces the status of an object, unless it has changed since it was seen.
     pub async fn status<K: ApiObject>(&self, object: &K) -> Result<(), Error> {
-        let resource = resources::of(K::KIND);
-        let value = serde_json::to_value(object).unwrap_or_default();
+        self.status_of(K::KIND, object).await
+    }
+
+    /// The same for an object whose kind is not that of its type.
+    pub async fn status_of(&self, kind: Kind, object: &impl Serialize) -> Result<(), Error> {
+        let (resource, value) = (resources::of(kind), serde_json::to_value(object).unwrap_or_default());
         let namespace = value["metadata"]["namespace"].as_str();
         self.count(&resource, "write-status", self.client.replace_status(&resource, namespace, &value).await).map(drop)
     }
 
     /// Writes finalizers and annotations of an object as they are in `wanted`, unless it has changed since it was seen.
     pub async fn metadata<K: ApiObject>(&self, wanted: &K) -> Result<(), Error> {
-        let resource = resources::of(K::KIND);
-        let metadata = wanted.metadata();
+        self.metadata_of(K::KIND, wanted.metadata()).await
+    }
+
+    /// The same for an object whose kind is not that of its type.
+    pub async fn metadata_of(&self, kind: Kind, metadata: &ObjectMeta) -> Result<(), Error> {
+        let resource = resources::of(kind);
         let patch = json!({"metadata": {
             "resourceVersion": metadata.resource_version,
             "finalizers": metadata.finalizers,

@@ -34,7 +34,7 @@ pub use plan::{Confirm, Noted, ObjectPlan};
 pub use replacement::replacement;
 pub use view::{ApiKinds, ObjectProblem, ObjectView, SyncMode, address};
 pub(super) use words::HOLDER;
-pub use words::{APPLIED_STATE, CONSUMER, PROVIDER, WORDS};
+pub use words::{APPLIED_STATE, BLANK, CONSUMER, PROVIDER, WORDS};
 
 /// Decides about an object.
 pub fn decide(view: &ObjectView<'_>) -> Result<ObjectPlan, ObjectProblem> {

@@ -1,8 +1,9 @@
-//! kube-bind v2 on planes: a consumer and a provider without any component of kube-bind.
+//! kube-bind v2 on planes, and what upstream demands of it on real servers too: a consumer and a provider without any component of kube-bind.
 
 mod contests;
 mod ends;
 mod guards;
+mod hostile;
 mod kills;
 mod lives;
 mod losses;
@@ -11,5 +12,5 @@ mod neighbours;
 mod openapi;
 mod policies;
 mod related;
-mod upstream;
-mod world;
+pub mod upstream;
+pub mod world;

@@ -3,7 +3,8 @@
 //! `CARRICK_SERVERS` names a folder with the binaries of etcd and kube-apiserver, as `e2e/real` finds them; without it there is nothing to test.
 //! No controllers run there: nothing is collected, but CRDs and their objects are deleted by the API server itself.
 
-mod servers;
+pub mod servers;
+mod upstream;
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,8 @@ use crate::scenarios::world::{World, has};
 use serde_json::{Value, json};
 use servers::{ApiServer, Servers};
 
-fn servers() -> Option<Servers> {
+/// What starts API servers; nothing if nobody says where their binaries are.
+pub fn servers() -> Option<Servers> {
     let servers = Servers::start();
     if servers.is_none() {
         eprintln!("skipped: set CARRICK_SERVERS to a folder with etcd and kube-apiserver, or run e2e/real");

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use carrick_bind_api::core::names::{DELETION_POLICY_ANNOTATION, ORPHAN};
 use carrick_bind_api::core::schema::{CrdOwner, owner, synced_version};
-use carrick_bind_api::core::{BINDING, CLUSTER_BINDING, Connection};
+use carrick_bind_api::core::{BINDING, CLUSTER_BINDING, ClusterBinding, Connection};
 use carrick_client::{Client, DeleteOptions, ListOptions, Resource};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::bind::shown;
@@ -27,7 +28,10 @@ pub async fn run(client: &Client, request: &options::Unbind) -> Result<String, V
     let at = At { kind: &kind, namespace, name: &request.name };
     let found = at.get(client).await?.ok_or_else(|| V2Error::Missing(at.to_string()))?;
     let known = Known::read(client).await?;
-    let connection = found["spec"]["connectionRef"]["name"].as_str().unwrap_or_default();
+    // A Binding reads like a ClusterBinding.
+    let read = ClusterBinding::deserialize(&found);
+    let binding = read.map_err(|error| V2Error::Unreadable { what: at.to_string(), problem: error.to_string() })?;
+    let connection = binding.connection();
     let is_deleting = found["metadata"]["deletionTimestamp"].is_string();
     if let Some(by) = known.connection(connection).filter(|it| is_automatic(&found, it) && !is_deleting) {
         return Err(V2Error::Automatic { name: request.name.clone(), connection: by.metadata.name.clone() });

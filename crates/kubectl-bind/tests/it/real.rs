@@ -7,8 +7,9 @@
 #[path = "../../../konnector/tests/it/real/servers.rs"]
 mod servers;
 
-use crate::whole::story;
 use crate::whole::world::World;
+use crate::whole::{story, upgrade, v2};
+use carrick_bind_api::v1alpha2::Isolation;
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Resource, Server};
 use data_encoding::BASE64;
@@ -40,15 +41,33 @@ async fn fill_tokens(client: Client, authority: String) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn from_a_login_to_an_object_and_its_status_between_real_servers() {
+/// A world of two real servers, as long as they run; nothing if nobody says where their binaries are.
+async fn on_servers(isolation: Isolation) -> Option<(World, Servers)> {
     let Some(servers) = Servers::start() else {
-        return eprintln!("skipped: set CARRICK_SERVERS to a folder with etcd and kube-apiserver, or run e2e/real");
+        eprintln!("skipped: set CARRICK_SERVERS to a folder with etcd and kube-apiserver, or run e2e/real");
+        return None;
     };
-    let (provider, consumer) = (servers.cluster(0, &[]).await, servers.cluster(1, &[]).await);
+    let (provider, consumer) = futures::join!(servers.cluster(0, &[]), servers.cluster(1, &[]));
     let admin = Server::from_kubeconfig_yaml(&provider.kubeconfig("admin")).unwrap().client();
     tokio::spawn(fill_tokens(admin, provider.authority.clone()));
     let kubeconfig = consumer.kubeconfig("admin");
-    let world = World::on(&provider.kubeconfig("admin"), &kubeconfig, &kubeconfig).await;
+    Some((World::isolated(&provider.kubeconfig("admin"), &kubeconfig, &kubeconfig, isolation).await, servers))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_a_login_to_an_object_and_its_status_between_real_servers() {
+    let Some((world, _servers)) = on_servers(Isolation::Prefixed).await else { return };
     story::from_a_login_to_an_object_and_its_status(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_a_kubeconfig_to_an_object_and_its_status_without_a_backend_between_real_servers() {
+    let Some((world, _servers)) = on_servers(Isolation::Prefixed).await else { return };
+    v2::from_a_kubeconfig(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binding_goes_to_v2_and_back_between_real_servers() {
+    let Some((world, _servers)) = on_servers(Isolation::None).await else { return };
+    upgrade::there_and_back(&world).await;
 }

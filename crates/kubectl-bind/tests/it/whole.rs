@@ -2,8 +2,8 @@
 
 mod kills;
 pub mod story;
-mod upgrade;
-mod v2;
+pub mod upgrade;
+pub mod v2;
 pub mod world;
 
 use carrick_bind_api::v1alpha2::Isolation;

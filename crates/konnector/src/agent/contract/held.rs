@@ -34,8 +34,12 @@ pub(in crate::agent) async fn held_by(
     crd: &Value,
     finalizer: &str,
 ) -> Result<Vec<(Resource, Value)>, Error> {
-    let ours = |object: &Value| finalizers(object).iter().any(|it| it == finalizer);
-    Ok(all(client, crd).await?.into_iter().filter(|(_, object)| ours(object)).collect())
+    Ok(all(client, crd).await?.into_iter().filter(|(_, object)| is_held_by(object, finalizer)).collect())
+}
+
+/// Whether a finalizer holds an object.
+pub(in crate::agent) fn is_held_by(object: &Value, finalizer: &str) -> bool {
+    finalizers(object).iter().any(|it| it == finalizer)
 }
 
 /// All objects of a CRD, their metadata only.

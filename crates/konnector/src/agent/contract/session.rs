@@ -10,7 +10,6 @@ use carrick_bind_api::v1alpha2::SecretKeyReference;
 use carrick_client::Server;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +21,7 @@ use crate::agent::kubeconfig::{self, ProviderKubeconfig};
 use crate::agent::metrics::Metrics;
 use crate::agent::objects::{Consumers, ContractSync, SyncReport, Wanted, WantedBinding};
 use crate::agent::rights;
+use crate::agent::task::Task;
 use crate::agent::writer::Writer;
 use crate::decide::Seen;
 
@@ -53,7 +53,7 @@ pub(super) struct Session {
     pub status_writes: StatusWrites,
     /// How the last heartbeat went.
     pub heartbeat: Option<Result<(), BindingProblem>>,
-    sync: JoinHandle<()>,
+    sync: Task,
     stop: CancellationToken,
 }
 
@@ -75,7 +75,7 @@ impl Session {
             metrics: Arc::<Metrics>::clone(&context.metrics),
             budget: context.budget,
         };
-        let sync = tokio::spawn(sync.run(wanted, telling, stop.child_token()));
+        let sync = Task::spawn(sync.run(wanted, telling, stop.child_token()));
         let secret = format!("{}/{}", at.namespace, at.name);
         tracing::info!(
             secret,
@@ -119,10 +119,7 @@ impl Session {
             }
         }
         self.stop.cancel();
-        if tokio::time::timeout(GRACE, &mut self.sync).await.is_err() {
-            tracing::warn!(contract = self.kubeconfig.contract, "The sync did not end in time and is aborted.");
-            self.sync.abort();
-        }
+        self.sync.ended_within(GRACE, &self.kubeconfig.contract).await;
         self.context.ends_heartbeats(&self.at);
     }
 
@@ -167,7 +164,5 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.stop.cancel();
-        // If the session has run to its end, the sync has ended long before.
-        self.sync.abort();
     }
 }

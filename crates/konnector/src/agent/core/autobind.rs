@@ -1,10 +1,9 @@
 //! What a Connection does without a binding: the automatic ClusterBinding, and CRDs of all exports.
 
-use carrick_bind_api::core::{CLUSTER_BINDING, ClusterBinding, Connection, PullPolicy};
+use carrick_bind_api::core::{CLUSTER_BINDING, Connection, PullPolicy};
 use carrick_bind_api::jiff::Timestamp;
 use serde_json::json;
 
-use super::any_binding::AnyBinding;
 use super::bindings::write_crd;
 use super::session::{ConnectionSession, ConnectionState};
 use crate::agent::contract::bundles::written;
@@ -21,10 +20,7 @@ impl ConnectionSession {
             return PassResult::default();
         }
         let all = self.local.all_bindings();
-        let there: Option<&ClusterBinding> = all.iter().find_map(|binding| match binding {
-            AnyBinding::Cluster(it) if it.metadata.name == self.name => Some(it),
-            _ => None,
-        });
+        let there = all.iter().find(|it| it.namespace().is_none() && it.metadata.name == self.name).map(|it| &**it);
         let (writer, kind) = (&self.local.context.writer, resources::of(CLUSTER_BINDING));
         let plan = autobind::decide(connection, there, &state.exports, now);
         let mut outcome = match plan {
@@ -48,7 +44,7 @@ impl ConnectionSession {
         outcome
     }
 
-    /// Installs the CRDs of all exports, if the Connection says so.
+    /// Installs the CRDs of all exports, if the Connection says so; those of kcp and Kubernetes are nobody's wish.
     pub async fn pull_all(&self, connection: &Connection, state: &ConnectionState) -> PassResult {
         if connection.spec.schema.pull_policy != PullPolicy::All {
             return PassResult::default();
@@ -61,7 +57,8 @@ impl ConnectionSession {
             }
         };
         let mut outcome = PassResult::default();
-        for (name, offered) in &state.offered {
+        let asked = state.exports.iter().filter(|api| autobind::is_offered(api));
+        for (name, offered) in asked.filter_map(|api| Some((&api.name, state.offered.get(&api.name)?))) {
             let plan = crd::decide(offered, local.get(name), &self.name, &connection.spec.schema);
             if write_crd(&self.local.context.writer, plan.write.as_ref()).await.is_some() {
                 outcome.add(PassResult::failure());

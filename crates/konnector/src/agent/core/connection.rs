@@ -1,11 +1,10 @@
 //! One Connection: with a Secret that can be used it has a session, otherwise it says why it has none.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use carrick_bind_api::core::conditions;
 use carrick_bind_api::core::names::CLEANUP_FINALIZER;
-use carrick_bind_api::core::{CLUSTER_BINDING, ClusterBinding, Connection};
+use carrick_bind_api::core::{CLUSTER_BINDING, Connection};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::secret;
 use carrick_client::InlineKubeconfig;
@@ -18,6 +17,7 @@ use super::session::ConnectionSession;
 use super::unbinding;
 use crate::agent::contract::bundles::written;
 use crate::agent::contract::pace::{Pace, PassResult};
+use crate::agent::contract::{held, wait};
 use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::core::autobind;
@@ -41,11 +41,7 @@ pub(super) async fn run(local: Arc<CoreLocal>, name: String, stop: CancellationT
             Err(_) if is_pending(&local, &connection) => None,
             Err(problem) => pace.next(offline(&local, &connection, &problem).await),
         };
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = changes.changed() => {}
-            () = tokio::time::sleep(again.unwrap_or(Duration::MAX)) => {}
-        }
+        wait(&mut changes, &stop, again).await;
     }
 }
 
@@ -124,13 +120,12 @@ pub(super) async fn hold(local: &CoreLocal, connection: &Connection) -> Option<P
     if local.refused_namespace(&at).is_none()
         && let Seen::Present(found) = local.secrets.get(&at)
         && found["metadata"]["deletionTimestamp"].is_null()
+        && !held::is_held_by(&found, CLEANUP_FINALIZER)
     {
         let mut finalizers = found["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-        if !finalizers.iter().any(|it| it == CLEANUP_FINALIZER) {
-            finalizers.push(json!(CLEANUP_FINALIZER));
-            let result = local.context.writer.finalizers(&resources::secrets(), &found, &finalizers).await;
-            return Some(written(result, "Secret", &at.name));
-        }
+        finalizers.push(json!(CLEANUP_FINALIZER));
+        let result = local.context.writer.finalizers(&resources::secrets(), &found, &finalizers).await;
+        return Some(written(result, "Secret", &at.name));
     }
     if connection.metadata.has_finalizer(CLEANUP_FINALIZER) {
         return None;
@@ -148,16 +143,13 @@ pub(super) async fn end(local: &CoreLocal, connection: &Connection, now: Timesta
     }
     let bindings = local.bindings_of(name);
     if !bindings.is_empty() || local.unknown_bindings().is_some() {
-        let is_automatic = |it: &ClusterBinding| autobind::is_automatic(it, connection) && !it.metadata.is_deleting();
-        for binding in &bindings {
-            if let AnyBinding::Cluster(it) = binding
-                && is_automatic(it)
-            {
-                let kind = resources::of(CLUSTER_BINDING);
-                let deleted = writer.delete(&kind, &it.metadata.name, &it.metadata.uid).await;
-                if written(deleted, "ClusterBinding", name).failed {
-                    return PassResult::failure();
-                }
+        let is_automatic = |it: &&AnyBinding| {
+            it.namespace().is_none() && autobind::is_automatic(it, connection) && !it.metadata.is_deleting()
+        };
+        for it in bindings.iter().filter(is_automatic) {
+            let deleted = writer.delete(&resources::of(CLUSTER_BINDING), &it.metadata.name, &it.metadata.uid).await;
+            if written(deleted, "ClusterBinding", name).failed {
+                return PassResult::failure();
             }
         }
         return report(local, connection, &Progress::Draining(bindings.len()), |_| {}, now).await;
@@ -169,14 +161,10 @@ pub(super) async fn end(local: &CoreLocal, connection: &Connection, now: Timesta
         others.any(|it| (it.secret().namespace, it.secret().name) == (at.namespace.clone(), at.name.clone()));
     if let Seen::Present(found) = local.secrets.get(&at)
         && !is_shared
+        && held::is_held_by(&found, CLEANUP_FINALIZER)
     {
-        let mut finalizers = found["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-        let count = finalizers.len();
-        finalizers.retain(|it| it != CLEANUP_FINALIZER);
-        if finalizers.len() < count {
-            let result = writer.finalizers(&resources::secrets(), &found, &finalizers).await;
-            return written(result, "Secret", &at.name);
-        }
+        let released = held::release_of(writer, &resources::secrets(), &found, CLEANUP_FINALIZER).await;
+        return written(released, "Secret", &at.name);
     }
     let mut new = connection.clone();
     new.metadata.remove_finalizer(CLEANUP_FINALIZER);

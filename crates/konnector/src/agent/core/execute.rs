@@ -1,28 +1,28 @@
-//! Executing steps for objects of v2: the one place that writes them.
-#![allow(clippy::result_large_err)] // failures are rare, and reported at once
+//! What is written for one object of v2, and what the executor has to know for that.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_bind_api::core::conditions::PENDING;
-use carrick_bind_api::core::names::{CONSUMER_CLUSTER_UID, MANAGED_LABEL};
-use carrick_client::Error;
-use carrick_sync::executor::{Advice, Agent, Brake, Executor, StepError, Verb, resource};
-use carrick_sync::memory::PrimaryState;
-use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, SourceKey, Step, Vocabulary};
-use parking_lot::Mutex;
+use carrick_bind_api::core::conditions::{FORBIDDEN, PENDING};
+use carrick_bind_api::core::names::{CONSUMER_CLUSTER_UID, EVENT_SOURCE, MANAGED_LABEL};
+use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::mapping::ObjectKey;
+use carrick_client::{Client, Error};
+use carrick_sync::executor::{Advice, StepError, Verb};
+use carrick_sync::{Adoption, ObjectAddress, Role, Step, Vocabulary};
 use serde_json::{Value, json};
 
-use super::events;
-use super::hub::{Hub, Watched, WorkKey};
-use crate::agent::objects::observer::Counting;
+use super::hub::{Hub, WorkKey};
+use crate::agent::events::{events, warning};
 use crate::agent::objects::outcome::{Outcome, Trouble};
+use crate::agent::objects::store::Store;
+use crate::agent::objects::watched::Watched;
+use crate::agent::objects::writing::{self, Tools, Writing};
 use crate::agent::resources;
 use crate::decide::core::objects::{Conflict, CopyOwner, CorePlan, Marks, WORDS};
-use crate::decide::objects::{Confirm, Noted, PROVIDER, content_sum, is_altered};
+use crate::decide::objects::{Confirm, Noted, PROVIDER};
 
 /// What is written for one object, and which watches report it.
-pub(super) struct Writing<'a> {
+pub(super) struct CoreWriting<'a> {
     pub hub: &'a Hub,
     pub key: &'a WorkKey,
     pub noted: Noted,
@@ -37,7 +37,7 @@ pub(super) struct Writing<'a> {
     pub watches: [&'a Arc<Watched>; 2],
 }
 
-impl Writing<'_> {
+impl CoreWriting<'_> {
     /// Carries out a plan.
     pub async fn carry_out(self, plan: CorePlan) -> Result<Outcome, Trouble> {
         let CorePlan { plan, conflict } = plan;
@@ -45,74 +45,28 @@ impl Writing<'_> {
         // What goes is reported by a watch; all else is known already, and may make another step possible.
         let waits = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
         if let Some(Confirm::Gone(at)) = &plan.confirm
-            && !self.is_gone(at).await?
+            && !writing::is_gone(&self, at).await?
         {
             return Ok(Outcome::Again);
         }
         if !is_settled {
             self.ensure_namespace(&plan.steps).await?;
-            self.execute(plan.steps).await?;
+            let (noted, result) = writing::execute(&self, plan.steps).await;
+            self.hub.ledger.note(self.key, noted);
+            if let Err(error) = &result {
+                self.explain(error).await;
+            }
+            result?;
         }
         match conflict {
             None if is_settled || waits => Ok(Outcome::Settled),
             None => Ok(Outcome::Again),
             Some(conflict) => {
                 if let Some(source) = self.source.filter(|_| !is_settled) {
-                    events::warn(&self.hub.consumer, source, conflict.reason, &conflict.message).await;
+                    self.say(source, conflict.reason, &conflict.message).await;
                 }
                 Err(conflict.into())
             }
-        }
-    }
-
-    async fn execute(&self, steps: Vec<Step>) -> Result<(), Trouble> {
-        let sent = steps.iter().find_map(|step| match step {
-            Step::Create { at, object } | Step::Apply { at, object, .. } => Some((at.clone(), object.clone())),
-            _ => None,
-        });
-        let mut state = PrimaryState::default();
-        state.note_status("", self.noted.status.clone());
-        let mut executor = Executor {
-            consumer: &self.hub.consumer,
-            provider: &self.hub.provider,
-            namespaces: &self.hub.made,
-            agent: ObjectAgent { writing: self, state: Mutex::new(state), owner: brake_key(self.key) },
-            objects: HashMap::new(),
-            rebased: HashMap::new(),
-        };
-        let result = executor.run(steps, &Counting(&*self.hub.metrics)).await;
-        let (written, state) = (std::mem::take(&mut executor.objects), executor.agent.state.into_inner());
-        let mut noted = self.noted.clone();
-        noted.status = state.entry("").and_then(|entry| entry.status.clone());
-        if let Some((at, sent)) = sent
-            && let Some(stored) = written.get(&at)
-        {
-            noted.altered = is_altered(&sent, stored).then(|| content_sum(stored));
-        }
-        self.hub.ledger.note(self.key, noted);
-        let [consumer, provider] = self.watches;
-        for (at, object) in &written {
-            let watched = if at.side.role == Role::Consumer { consumer } else { provider };
-            watched.store.wrote(object);
-        }
-        if let Err(error) = &result {
-            self.explain(error).await;
-        }
-        Ok(result?)
-    }
-
-    /// Whether a server itself says that an object is not there. A server that does not serve the kind, or not to us, says nothing about it.
-    async fn is_gone(&self, at: &ObjectAddress) -> Result<bool, Trouble> {
-        let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
-        let is_here = at.side.role == Role::Consumer;
-        let client = if is_here { &self.hub.consumer } else { &self.hub.provider };
-        match client.raw_get(&path).await {
-            Ok(found) => {
-                self.watches[usize::from(!is_here)].store.wrote(&found);
-                Ok(false)
-            }
-            Err(error) if error.is_missing(&at.name) => Ok(true),
-            Err(error) => Err(Trouble::request(&error)),
         }
     }
 
@@ -159,7 +113,17 @@ impl Writing<'_> {
     async fn warn(&self, what: &str, error: &Error) {
         if let Some(source) = self.source {
             let words = format!("{what} is forbidden by provider RBAC: {error}");
-            events::warn(&self.hub.consumer, source, "Forbidden", &words).await;
+            self.say(source, FORBIDDEN, &words).await;
+        }
+    }
+
+    async fn say(&self, source: &Value, reason: &str, words: &str) {
+        let event = warning(EVENT_SOURCE, source, &reason.to_lowercase(), reason, words, Timestamp::now());
+        let (client, namespace) = (&self.hub.consumer, event["metadata"]["namespace"].as_str());
+        if let Err(error) = client.create(&events(), namespace, &event).await
+            && !error.is_already_exists()
+        {
+            tracing::debug!(%error, "An event could not be written; an annotation says the same.");
         }
     }
 }
@@ -170,48 +134,49 @@ impl From<Conflict> for Trouble {
     }
 }
 
-/// What the executor has to know of us.
-struct ObjectAgent<'a> {
-    writing: &'a Writing<'a>,
-    /// What is remembered as long as the konnector runs.
-    state: Mutex<PrimaryState>,
-    /// Whose writes these are.
-    owner: SourceKey,
-}
+impl Writing for CoreWriting<'_> {
+    fn tools(&self) -> &Tools {
+        &self.hub.tools
+    }
 
-/// By what the brake knows an object.
-fn brake_key(key: &WorkKey) -> SourceKey {
-    let namespace = key.object.namespace.as_deref().unwrap_or_default();
-    SourceKey { cluster: key.lane.as_str().into(), namespace: namespace.into(), name: key.object.name.as_str().into() }
-}
+    fn client(&self, role: Role) -> &Client {
+        if role == Role::Consumer { &self.hub.consumer } else { &self.hub.provider }
+    }
 
-impl Agent for ObjectAgent<'_> {
+    fn with_store<T>(&self, role: Role, act: impl FnOnce(&Store) -> T) -> Option<T> {
+        Some(act(&self.watches[usize::from(role == Role::Provider)].store))
+    }
+
+    fn noted(&self) -> &Noted {
+        &self.noted
+    }
+
+    fn copy_at(&self) -> &ObjectAddress {
+        &self.copy_at
+    }
+
+    fn braked(&self) -> (&str, Option<&ObjectKey>, String) {
+        (self.key.lane.as_str(), Some(&self.key.object), self.marks.value.to_owned())
+    }
+
     fn vocabulary(&self) -> &'static Vocabulary {
         &WORDS
     }
 
-    fn field_manager(&self, _: bool) -> String {
-        self.writing.manager.to_owned()
+    fn manager(&self) -> &'static str {
+        self.manager
     }
 
-    fn writers(&self) -> &[&str] {
-        &[]
-    }
-
-    fn is_confidential(&self, kind: &ApiKind) -> bool {
-        kind.group.is_empty() && kind.kind == "Secret"
-    }
-
-    fn was_taken(&self) -> bool {
-        false
-    }
-
-    fn adopt(&self, existing: &Value, _: &Value) -> Adoption {
-        match self.writing.marks.owner(existing) {
+    fn owner(&self, existing: &Value) -> Adoption {
+        match self.marks.owner(existing) {
             CopyOwner::Ours => Adoption::Ours,
             CopyOwner::Unmarked => Adoption::Refused,
             CopyOwner::Other => Adoption::Foreign { owner: "another object".to_owned() },
         }
+    }
+
+    fn is_left(&self, found: &Value) -> bool {
+        self.marks.owner(found) == CopyOwner::Ours
     }
 
     fn advice(&self) -> &'static Advice {
@@ -219,53 +184,5 @@ impl Agent for ObjectAgent<'_> {
             foreign: "another consumer has an object of this name, so choose another name here",
             refused: "delete or rename one of the two, or let the binding adopt it",
         }
-    }
-
-    fn has_namespace(&self, _: Side, _: &str) -> bool {
-        true
-    }
-
-    async fn confirm_no_copy(&self) -> Result<(), StepError> {
-        let at = self.writing.copy_at.clone();
-        let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
-        match self.writing.hub.provider.raw_get(&path).await {
-            Ok(found) if self.writing.marks.owner(&found) == CopyOwner::Ours => {
-                self.writing.watches[1].store.wrote(&found);
-                Err(StepError::CopyLeft(at))
-            }
-            Ok(_) => Ok(()),
-            Err(error) if error.is_missing(&at.name) => Ok(()),
-            Err(source) => Err(StepError::Write { verb: Verb::Get, at: (&at).into(), source }),
-        }
-    }
-
-    fn memory(&self) -> PrimaryState {
-        self.state.lock().clone()
-    }
-
-    async fn remember(&self, change: impl FnOnce(&mut PrimaryState) + Send) -> Result<(), Error> {
-        change(&mut self.state.lock());
-        Ok(())
-    }
-
-    async fn forget(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn memory_at(&self) -> String {
-        "what is remembered".to_owned()
-    }
-
-    fn report(&self, object: &Value, event: Event, detail: Option<&str>) {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        tracing::debug!(object = name, ?event, detail, "Something happened to an object.");
-    }
-
-    fn brake(&self) -> Option<(&Brake, (&SourceKey, &str))> {
-        Some((&self.writing.hub.brake, (&self.owner, self.writing.marks.value)))
-    }
-
-    fn refused_status(&self, at: &ObjectAddress) -> String {
-        format!("{at} does not take the status of its copy; the schema here may be older than that of the provider")
     }
 }

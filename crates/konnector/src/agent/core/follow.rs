@@ -8,34 +8,33 @@ use carrick_client::Object;
 use carrick_client::watch::WatchOptions;
 use carrick_multicluster::ClusterName;
 use carrick_sync::Role;
-use carrick_sync::executor::resource;
 
-use super::hub::{Hub, WatchId, Watched, WorkKey};
+use super::hub::{Hub, WorkKey};
 use crate::agent::objects::store::SeenObject;
-use crate::agent::objects::watched::{self, Observes};
+use crate::agent::objects::watched::{self, Observes, Watched};
 
 /// Follows a watch until it is not needed any more.
 pub(super) async fn follow(hub: Arc<Hub>, watched: Arc<Watched>) {
     let (id, part) = (&watched.id, Arc::from(""));
     let client = if id.role == Role::Consumer { &hub.consumer } else { &hub.provider };
     let options = WatchOptions { namespace: id.namespace.clone(), ..WatchOptions::default() };
-    watched::follow(&*hub, &watched, &part, client, (&resource(&id.kind), &options)).await;
+    watched::follow(&*hub, &watched, &part, client, (&id.resource, &options)).await;
 }
 
-impl Observes<WatchId> for Hub {
+impl Observes for Hub {
     fn kept(&self, watched: &Watched, object: Object) -> SeenObject {
         self.bared(watched, object)
     }
 
     fn reported(&self, watched: &Watched, keys: &[ObjectKey]) {
         let wanted = self.wanted();
-        for (name, _) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind) {
+        for (name, _) in wanted.iter().filter(|(_, api)| api.is_seen_by(&watched.id)) {
             let Ok(lane) = ClusterName::new(name.as_str()) else { continue };
             for object in keys {
                 self.queue.add(WorkKey { lane: lane.clone(), object: object.clone() });
             }
         }
-        if watched.id.role == Role::Consumer && !watched.id.kind.group.is_empty() {
+        if watched.id.role == Role::Consumer && !watched.id.resource.group.is_empty() {
             // What the provider has may be waiting for somebody to use its API here.
             let is_there = |key: &WorkKey| keys.iter().any(|object| object.namespace == key.object.namespace);
             for (plural, _) in RESOURCES {
@@ -50,7 +49,7 @@ impl Observes<WatchId> for Hub {
 
     fn reported_all(&self, watched: &Watched) {
         let wanted = self.wanted();
-        for (name, api) in wanted.iter().filter(|(_, api)| api.kind == watched.id.kind || api.is_related()) {
+        for (name, api) in wanted.iter().filter(|(_, api)| api.is_seen_by(&watched.id) || api.is_related()) {
             self.look_at(name, api);
         }
         self.notify();

@@ -1,6 +1,6 @@
 //! The objects of all APIs of one Connection: what is wanted, what watches have reported, what is to be done.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use carrick_bind_api::core::related::RESOURCES;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::{Client, Object};
 use carrick_multicluster::{ClusterName, HasCluster, Priority, Queue, QueueConfig, Reason};
-use carrick_sync::executor::{Allowance, Brake, Namespaces};
+use carrick_sync::executor::{Allowance, resource};
 use carrick_sync::holders::has_finalizer;
 use carrick_sync::{ApiKind, Role};
 use parking_lot::{Mutex, RwLock};
@@ -25,9 +25,9 @@ use crate::agent::notifier::Notifier;
 use crate::agent::objects::consumers::Keys;
 use crate::agent::objects::ledger::Ledger;
 use crate::agent::objects::outcome::Problem;
-use crate::agent::objects::store::Store;
-use crate::agent::objects::watched;
+use crate::agent::objects::watched::{WatchId, Watched, Watches};
 use crate::agent::objects::work::work;
+use crate::agent::objects::writing::Tools;
 use crate::agent::objects::{PER_LANE, WORKERS};
 use crate::decide::core::objects::{Coverage, WORDS};
 use crate::decide::core::related::RelatedWant;
@@ -71,6 +71,11 @@ impl WantedApi {
         !self.related.is_empty()
     }
 
+    /// Whether a watch reports its objects.
+    pub fn is_seen_by(&self, id: &WatchId) -> bool {
+        resource(&self.kind) == id.resource
+    }
+
     /// What is wanted of objects in a namespace: whoever keeps them comes before whoever lets them go.
     pub fn coverage(&self, namespace: Option<&str>) -> Coverage {
         let mut all =
@@ -106,43 +111,20 @@ impl std::fmt::Display for WorkKey {
     }
 }
 
-/// Which watch.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct WatchId {
-    pub role: Role,
-    pub kind: Arc<ApiKind>,
-    pub namespace: Option<String>,
-}
-
-impl std::fmt::Display for WatchId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let side = if self.role == Role::Consumer { "consumer" } else { "provider" };
-        let kind = if self.kind.group.is_empty() { self.kind.plural.clone() } else { self.kind.resource() };
-        write!(f, "{kind} of the {side}")?;
-        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, " in namespace {namespace}"))
-    }
-}
-
-/// One watch and what it has reported.
-pub(super) type Watched = watched::Watched<WatchId>;
-
 /// The objects of all APIs of one Connection.
 pub(super) struct Hub {
     pub consumer: Client,
     pub provider: Client,
     /// Who the consumer is.
     pub cluster_uid: String,
-    pub metrics: Arc<Metrics>,
+    pub tools: Tools,
     pub queue: Queue<WorkKey>,
-    pub made: Namespaces,
-    /// Keeps writes that are undone again and again from being repeated at once, and objects from being written too often.
-    pub brake: Brake,
     /// Namespaces of the provider that are known to exist.
     pub namespaces: Mutex<HashSet<String>>,
     /// Rings whenever bindings may have something new to say.
     notifier: Notifier,
     wanted: RwLock<Arc<Wanted>>,
-    watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
+    watches: Watches,
     started: Mutex<Vec<Arc<Watched>>>,
     relayout: Notify,
     /// What is remembered about each object.
@@ -165,14 +147,12 @@ impl Hub {
             consumer,
             provider,
             cluster_uid,
-            metrics,
+            tools: Tools::new(metrics, writes),
             queue: Queue::new(config),
-            made: Namespaces::default(),
-            brake: Brake::allowing(writes),
             namespaces: Mutex::default(),
             notifier,
             wanted: RwLock::default(),
-            watched: RwLock::default(),
+            watches: Watches::default(),
             started: Mutex::default(),
             relayout: Notify::new(),
             ledger: Ledger::default(),
@@ -198,7 +178,7 @@ impl Hub {
             while tasks.try_join_next().is_some() {}
         }
         self.queue.close();
-        self.watched.read().values().for_each(|watched| watched.stop.cancel());
+        self.watches.end();
         tasks.shutdown().await;
     }
 
@@ -213,7 +193,8 @@ impl Hub {
         if *before == wanted {
             return;
         }
-        self.watch(&wanted);
+        let needed = wanted.values().flat_map(|api| ids(api)).collect();
+        self.started.lock().extend(self.watches.follow(needed, |_| Keys::Plain));
         let wanted = Arc::new(wanted);
         *self.wanted.write() = Arc::clone(&wanted);
         self.ledger.retain(|key| wanted.contains_key(&*key.lane));
@@ -224,41 +205,21 @@ impl Hub {
         self.notifier.notify();
     }
 
-    /// Ends watches that nobody needs any more, and begins those that are needed.
-    fn watch(&self, wanted: &Wanted) {
-        let needed: HashSet<WatchId> = wanted.values().flat_map(|api| ids(api)).collect();
-        let mut watched = self.watched.write();
-        watched.retain(|id, watched| {
-            let stays = needed.contains(id);
-            if !stays {
-                watched.stop.cancel();
-            }
-            stays
-        });
-        for id in needed {
-            watched.entry(id.clone()).or_insert_with(|| {
-                let new = Arc::new(Watched { id, store: Store::new(Keys::Plain), stop: CancellationToken::new() });
-                self.started.lock().push(Arc::clone(&new));
-                new
-            });
-        }
+    /// The watches in which an object is, of the consumer and of the provider.
+    pub fn both(&self, key: &WorkKey, api: &WantedApi) -> Option<[Arc<Watched>; 2]> {
+        let namespace = key.object.namespace.as_deref();
+        Some([self.watched(Role::Consumer, api, namespace)?, self.watched(Role::Provider, api, namespace)?])
     }
 
     /// The watch of an API that covers a namespace.
     pub fn watched(&self, role: Role, api: &WantedApi, namespace: Option<&str>) -> Option<Arc<Watched>> {
-        let id = |namespace: Option<&str>| WatchId {
-            role,
-            kind: Arc::clone(&api.kind),
-            namespace: namespace.map(str::to_owned),
-        };
-        let watched = self.watched.read();
-        watched.get(&id(None)).or_else(|| watched.get(&id(namespace))).cloned()
+        let id = |namespace| WatchId { role, resource: resource(&api.kind), namespace };
+        self.watches.get(&id(None)).or_else(|| self.watches.get(&id(namespace.map(str::to_owned))))
     }
 
     /// All watches of an API on a side.
     pub fn watches(&self, role: Role, api: &WantedApi) -> Vec<Arc<Watched>> {
-        let watched = self.watched.read();
-        ids(api).filter(|id| id.role == role).filter_map(|id| watched.get(&id).cloned()).collect()
+        ids(api).filter(|id| id.role == role).filter_map(|id| self.watches.get(&id)).collect()
     }
 
     /// Looks at all objects of an API that the consumer has: what only the provider has is none of ours, unless it is related.
@@ -292,7 +253,7 @@ impl Hub {
 
     /// Whether all related objects of a resource were decided about, as far as they are known. Otherwise it is noted that somebody waits for that.
     pub fn is_decided(&self, plural: &str) -> bool {
-        let is_known = self.watched.read().values().all(|watched| watched.is_known());
+        let is_known = self.watches.all().iter().all(|watched| watched.is_known());
         let is_decided = is_known && !self.is_busy(plural);
         if !is_decided {
             self.awaited.store(true, Ordering::SeqCst);
@@ -319,13 +280,11 @@ impl Hub {
         let mut held = Vec::new();
         for watched in self.watches(Role::Consumer, &api) {
             // Without the CRD there are no objects.
-            let outage = watched.store.outage();
-            if outage.as_ref().is_some_and(|outage| outage.not_served) {
+            if watched.store.outage().is_some_and(|outage| outage.not_served) {
                 continue;
             }
-            if !watched.store.is_synced() {
-                let why = outage.map_or_else(|| "not listed yet".to_owned(), |outage| outage.words);
-                return Some(format!("{}: {why}", watched.id));
+            if let Some(why) = watched.unread() {
+                return Some(why);
             }
             held.extend(watched.store.objects().into_iter().filter(|object| {
                 let kept = matches!(api.coverage(namespace_of(object)), Coverage::Keep { .. });
@@ -361,8 +320,8 @@ impl Hub {
 }
 
 fn ids(api: &WantedApi) -> impl Iterator<Item = WatchId> {
-    let kind = Arc::clone(&api.kind);
-    let id = move |(namespace, role)| WatchId { role, kind: Arc::clone(&kind), namespace };
+    let resource = resource(&api.kind);
+    let id = move |(namespace, role)| WatchId { role, resource: resource.clone(), namespace };
     api.namespaces().into_iter().flat_map(|it| [(it.clone(), Role::Consumer), (it, Role::Provider)]).map(id)
 }
 

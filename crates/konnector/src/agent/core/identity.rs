@@ -4,33 +4,22 @@ use carrick_bind_api::core::identity::{KCP_GROUP, LOGICAL_CLUSTER, SYSTEM_NAMESP
 use carrick_client::{Client, Error, Resource};
 
 use crate::agent::resources;
+use crate::decide::core::connection::Progress;
 
-/// Why it is not known who a cluster is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum IdentityProblem {
-    /// The server refuses to say it.
-    Forbidden(String),
-    /// It could not be read.
-    Unread(String),
-}
-
-impl IdentityProblem {
-    fn of(error: &Error) -> Self {
-        if error.is_forbidden() {
-            Self::Forbidden(format!("reading provider cluster identity is forbidden by RBAC: {error}"))
-        } else {
-            Self::Unread(error.to_string())
-        }
+fn unread(error: &Error) -> Progress {
+    if error.is_forbidden() {
+        return Progress::Forbidden(format!("reading provider cluster identity is forbidden by RBAC: {error}"));
     }
+    Progress::Unreachable(error.to_string())
 }
 
 /// The uid of the LogicalCluster if it is a workspace of kcp, else that of Namespace kube-system. Whether the server knows the former is asked first: a
 /// narrow credential gets 403 and not 404 for what is not served.
-pub(super) async fn read(client: &Client) -> Result<String, IdentityProblem> {
+pub(super) async fn read(client: &Client) -> Result<String, Progress> {
     let served = match client.raw_get(&format!("/apis/{KCP_GROUP}")).await {
         Ok(_) => true,
         Err(error) if error.is_not_found() || error.is_forbidden() => false,
-        Err(error) => return Err(IdentityProblem::of(&error)),
+        Err(error) => return Err(unread(&error)),
     };
     let mut missing = "it is not served".to_owned();
     if served {
@@ -38,20 +27,20 @@ pub(super) async fn read(client: &Client) -> Result<String, IdentityProblem> {
         match client.get(&kind, None, LOGICAL_CLUSTER).await {
             Ok(Some(found)) => return uid(&found),
             Ok(None) => "it does not exist".clone_into(&mut missing),
-            Err(error) => return Err(IdentityProblem::of(&error)),
+            Err(error) => return Err(unread(&error)),
         }
     }
     match client.get(&resources::namespaces(), None, SYSTEM_NAMESPACE).await {
         Ok(Some(found)) => uid(&found),
-        Ok(None) => Err(IdentityProblem::Unread(format!(
+        Ok(None) => Err(Progress::Unreachable(format!(
             "cannot determine cluster identity (no LogicalCluster: {missing}; no kube-system namespace: it does not exist)"
         ))),
-        Err(error) => Err(IdentityProblem::of(&error)),
+        Err(error) => Err(unread(&error)),
     }
 }
 
-fn uid(object: &serde_json::Value) -> Result<String, IdentityProblem> {
+fn uid(object: &serde_json::Value) -> Result<String, Progress> {
     let uid = object["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty());
     uid.map(str::to_owned)
-        .ok_or_else(|| IdentityProblem::Unread("the object that names the cluster has no uid".to_owned()))
+        .ok_or_else(|| Progress::Unreachable("the object that names the cluster has no uid".to_owned()))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carrick_bind_api::claims::Guarded;
 use carrick_bind_api::core::schema::{self, CrdOwner};
-use carrick_bind_api::core::{BINDING, Binding, CLUSTER_BINDING, CONNECTION, ClusterBinding, Connection, PullPolicy};
+use carrick_bind_api::core::{BINDING, CLUSTER_BINDING, CONNECTION, Connection, PullPolicy};
 use carrick_bind_api::kinds::Kind;
 use carrick_bind_api::names::KONNECTOR_NAMESPACE;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
@@ -14,13 +14,14 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::any_binding::AnyBinding;
-use super::identity::{self, IdentityProblem};
+use super::identity;
 use crate::agent::cache::Cache;
 use crate::agent::config::CoreConfig;
 use crate::agent::context::Context;
 use crate::agent::notifier::Notifier;
 use crate::agent::resources;
 use crate::agent::secrets::Secrets;
+use crate::decide::core::connection::Progress;
 use crate::decide::core::crd;
 use crate::decide::core::moves;
 use crate::decide::core::rivals::{self, Claimant};
@@ -83,8 +84,8 @@ impl CoreLocal {
 
     /// All bindings, those for the whole cluster first.
     pub fn all_bindings(&self) -> Vec<AnyBinding> {
-        let cluster = self.cluster_bindings.all::<ClusterBinding>().into_iter().map(AnyBinding::Cluster);
-        cluster.chain(self.bindings.all::<Binding>().into_iter().map(AnyBinding::Namespaced)).collect()
+        let both = [(&self.cluster_bindings, CLUSTER_BINDING), (&self.bindings, BINDING)];
+        both.into_iter().flat_map(|(cache, kind)| AnyBinding::all(cache, kind)).collect()
     }
 
     /// The bindings of a Connection.
@@ -96,11 +97,9 @@ impl CoreLocal {
 
     /// Whether a binding lets go of what its Connection holds for it: it is being deleted, or it moves to another one and says what becomes of copies.
     pub fn lets_go(&self, found: &AnyBinding) -> bool {
-        let offers = |it: Connection| found.spec().apis.iter().all(|api| it.exports(&api.name));
-        found.metadata().is_deleting()
-            || found.moves()
-                && moves::has_policy(found.metadata())
-                && self.connection(found.named()).is_some_and(offers)
+        let offers = |it: Connection| found.spec.apis.iter().all(|api| it.exports(&api.name));
+        found.metadata.is_deleting()
+            || found.moves() && moves::has_policy(&found.metadata) && self.connection(found.named()).is_some_and(offers)
     }
 
     /// The binding of another Connection that has the objects of an API before this one; only with a CRD on which nothing says so.
@@ -114,9 +113,9 @@ impl CoreLocal {
             key: it.key(),
             connection: it.connection().to_owned(),
             namespace: it.namespace().map(str::to_owned),
-            is_bound: it.status().bound_apis.iter().any(|bound| bound.name == api),
+            is_bound: it.status.bound_apis.iter().any(|bound| bound.name == api),
             is_offered: offers(it.connection()),
-            since: it.metadata().creation_timestamp.clone(),
+            since: it.metadata.creation_timestamp.clone(),
         };
         let all: Vec<Claimant> = self.all_bindings().iter().filter(|it| it.lists(api)).map(claimant).collect();
         rivals::ahead(&claimant(found), &all).cloned()
@@ -168,7 +167,7 @@ impl CoreLocal {
     }
 
     /// Who this cluster is.
-    pub async fn uid(&self) -> Result<&str, IdentityProblem> {
+    pub async fn uid(&self) -> Result<&str, Progress> {
         let client = &self.context.local.client;
         self.uid.get_or_try_init(|| identity::read(client)).await.map(String::as_str)
     }

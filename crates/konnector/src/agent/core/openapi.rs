@@ -33,21 +33,9 @@ pub(super) struct OpenApi {
     pub is_complete: bool,
 }
 
-/// Why it is not known what a provider offers.
-pub(super) struct OpenApiProblem {
-    pub words: String,
-    pub forbidden: bool,
-}
-
-impl From<Error> for OpenApiProblem {
-    fn from(error: Error) -> Self {
-        Self { words: error.to_string(), forbidden: error.is_forbidden() }
-    }
-}
-
 impl OpenApi {
     /// Reads what has changed, if it is time. The notifier rings when a watch says that it is.
-    pub async fn refresh(&mut self, client: &Client, notifier: &Notifier) -> Result<(), OpenApiProblem> {
+    pub async fn refresh(&mut self, client: &Client, notifier: &Notifier) -> Result<(), Error> {
         if let Some(is_aggregated) = self.signs.take() {
             self.schedule.changed(Instant::now(), is_aggregated);
         }
@@ -72,7 +60,7 @@ impl OpenApi {
         self.schedule.due_in(Instant::now())
     }
 
-    async fn read(&mut self, client: &Client, index: &Value) -> Result<(), OpenApiProblem> {
+    async fn read(&mut self, client: &Client, index: &Value) -> Result<(), Error> {
         let groups = client.raw_get("/apis").await?;
         let (mut offered, mut is_complete) = (BTreeMap::new(), true);
         for group in groups["groups"].as_array().into_iter().flatten() {

@@ -16,14 +16,15 @@ use carrick_sync::{ApiKind, Role};
 
 use super::any_binding::AnyBinding;
 use super::bindings::keeps_copies;
-use super::execute::Writing;
-use super::hub::{Hub, Wanted, WantedApi, Watched, WorkKey};
+use super::execute::CoreWriting;
+use super::hub::{Hub, Wanted, WantedApi, WorkKey};
 use super::local::CoreLocal;
 use super::sync::read;
 use crate::agent::contract::bundles::written;
 use crate::agent::contract::pace::PassResult;
 use crate::agent::objects::outcome::{Outcome, Trouble};
 use crate::agent::objects::store::SeenObject;
+use crate::agent::objects::watched::Watched;
 use crate::decide::core::binding;
 use crate::decide::core::related::{RelatedView, RelatedWant, decide, is_copy};
 use crate::decide::objects::{CONSUMER, PROVIDER, address};
@@ -37,7 +38,7 @@ pub(super) fn want(wanted: &mut Wanted, found: &AnyBinding, lets_go: bool, guard
     if keeps_copies(found) && lets_go {
         return problems;
     }
-    let entries: &[RelatedResource] = if lets_go { &[] } else { &found.spec().related_resources };
+    let entries: &[RelatedResource] = if lets_go { &[] } else { &found.spec.related_resources };
     // What is not recorded yet would not be found again.
     for named in recorded(found) {
         let Some((direction, plural)) = named.split_once('/') else { continue };
@@ -58,9 +59,9 @@ pub(super) fn want(wanted: &mut Wanted, found: &AnyBinding, lets_go: bool, guard
         let api = Arc::make_mut(api);
         api.guarded = guarded.clone();
         api.related.push(RelatedWant {
-            binding: found.metadata().uid.clone(),
+            binding: found.metadata.uid.clone(),
             namespace: found.namespace().map(text),
-            apis: binding::names(&found.spec().apis).into_iter().map(text).collect(),
+            apis: binding::names(&found.spec.apis).into_iter().map(text).collect(),
             from_provider: direction == FROM_PROVIDER,
             selectors,
         });
@@ -69,14 +70,14 @@ pub(super) fn want(wanted: &mut Wanted, found: &AnyBinding, lets_go: bool, guard
 }
 
 fn recorded(found: &AnyBinding) -> BTreeSet<String> {
-    let text = found.metadata().annotation(RELATED_KINDS_ANNOTATION).unwrap_or_default();
+    let text = found.metadata.annotation(RELATED_KINDS_ANNOTATION).unwrap_or_default();
     text.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect()
 }
 
 /// Records on a binding what its entries are about, before there are copies, and forgets it when the last copy is gone.
 pub(super) async fn record(local: &CoreLocal, found: &AnyBinding, hub: Option<&Arc<Hub>>) -> PassResult {
     let before = recorded(found);
-    let mut kinds: BTreeSet<String> = found.spec().related_resources.iter().map(kind_of).collect();
+    let mut kinds: BTreeSet<String> = found.spec.related_resources.iter().map(kind_of).collect();
     let is_left = |kind: &String| hub.is_none_or(|hub| hub.left(found, Some(kind.as_str())).is_some());
     kinds.extend(before.iter().filter(|kind| is_left(kind)).cloned().collect::<Vec<_>>());
     if kinds == before {
@@ -85,14 +86,14 @@ pub(super) async fn record(local: &CoreLocal, found: &AnyBinding, hub: Option<&A
     let mut new = found.clone();
     let text = kinds.into_iter().collect::<Vec<_>>().join(",");
     // An empty text, because a merge patch does not remove what it does not name.
-    new.metadata_mut().annotate(RELATED_KINDS_ANNOTATION, text);
+    new.metadata.annotate(RELATED_KINDS_ANNOTATION, text);
     written(new.write_metadata(&local.context.writer).await, "binding", &found.key())
 }
 
 impl Hub {
     /// Why copies that were made for a binding are still there, or may be; none if they are gone.
     pub fn left(&self, found: &AnyBinding, kind: Option<&str>) -> Option<String> {
-        let uid = &found.metadata().uid;
+        let uid = &found.metadata.uid;
         for named in recorded(found).iter().filter(|named| kind.is_none_or(|kind| kind == named.as_str())) {
             let (direction, plural) = named.split_once('/')?;
             let wanted = self.wanted();
@@ -106,9 +107,8 @@ impl Hub {
             }
             let role = if from_provider { Role::Consumer } else { Role::Provider };
             for watched in self.watches(role, api).iter().filter(|it| scopes(found, it)) {
-                if !watched.store.is_synced() {
-                    let why = watched.store.outage().map_or_else(|| "not listed yet".to_owned(), |outage| outage.words);
-                    return Some(format!("{}: {why}", watched.id));
+                if let Some(why) = watched.unread() {
+                    return Some(why);
                 }
                 let is_ours = |object: &Object| {
                     object.annotation(RELATED_BINDING_ANNOTATION).as_ref() == Some(uid)
@@ -126,14 +126,14 @@ impl Hub {
     /// What a binding says about related objects that do not travel; none if all do.
     pub fn related_finding(&self, found: &AnyBinding, mut problems: Vec<String>) -> Option<Finding> {
         let mut reason = PENDING;
-        if !found.spec().related_resources.iter().all(|entry| self.is_decided(&entry.resource)) {
+        if !found.spec.related_resources.iter().all(|entry| self.is_decided(&entry.resource)) {
             // Until it is known again, it is what it was.
-            let known = found.status().conditions.iter().find(|it| it.type_ == RELATED_SYNCED)?;
+            let known = found.status.conditions.iter().find(|it| it.type_ == RELATED_SYNCED)?;
             let reason = if known.reason == FOREIGN_OBJECT_EXISTS { FOREIGN_OBJECT_EXISTS } else { PENDING };
             return Some(Finding::no(RELATED_SYNCED, reason, known.message.clone()));
         }
         let wanted = self.wanted();
-        for entry in &found.spec().related_resources {
+        for entry in &found.spec.related_resources {
             let Some(api) = wanted.get(&entry.resource) else { continue };
             let all = [Role::Consumer, Role::Provider].into_iter().flat_map(|role| self.watches(role, api));
             let outages =
@@ -157,11 +157,7 @@ impl Hub {
     /// Brings a related object in line.
     pub async fn sync_related(&self, key: &WorkKey, api: &WantedApi) -> Result<Outcome, Trouble> {
         let namespace = key.object.namespace.as_deref();
-        let (Some(consumer), Some(provider)) =
-            (self.watched(Role::Consumer, api, namespace), self.watched(Role::Provider, api, namespace))
-        else {
-            return Ok(Outcome::Unknown);
-        };
+        let Some([consumer, provider]) = self.both(key, api) else { return Ok(Outcome::Unknown) };
         // Whoever only deletes copies does not have to see sources.
         let needs = |is_provider: bool| {
             let mut wants = api.related.iter().filter(|want| want.is_for(namespace));
@@ -170,9 +166,7 @@ impl Hub {
         if needs(false) && !consumer.store.is_synced() || needs(true) && !provider.store.is_synced() {
             return Ok(Outcome::Unknown);
         }
-        let (here, there) = (consumer.store.get(&key.object), provider.store.get(&key.object));
-        let here = here.as_ref().map(read).transpose()?;
-        let there = there.as_ref().map(read).transpose()?;
+        let (here, there) = (read(&consumer, key)?, read(&provider, key)?);
         let noted = self.ledger.noted(key);
         let view = RelatedView {
             kind: &api.kind,
@@ -206,7 +200,8 @@ impl Hub {
         };
         let copy_at = address(if want.from_provider { CONSUMER } else { PROVIDER }, &api.kind, &key.object);
         let (manager, marks, watches) = (RELATED_FIELD_MANAGER, view.marks(want), [&consumer, &provider]);
-        let writing = Writing { hub: self, key, noted: noted.clone(), source: None, copy_at, marks, manager, watches };
+        let writing =
+            CoreWriting { hub: self, key, noted: noted.clone(), source: None, copy_at, marks, manager, watches };
         writing.carry_out(decided.plan).await
     }
 
@@ -225,7 +220,7 @@ impl Hub {
     pub fn bared(&self, watched: &Watched, object: Object) -> SeenObject {
         let wanted = self.wanted();
         let Some(api) =
-            wanted.get(&watched.id.kind.plural).filter(|api| api.is_related() && api.kind == watched.id.kind)
+            wanted.get(&*watched.id.resource.plural).filter(|api| api.is_related() && api.is_seen_by(&watched.id))
         else {
             return SeenObject { object, is_bare: false };
         };

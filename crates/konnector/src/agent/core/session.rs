@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_bind_api::core::identity::{Pinned, compare};
 use carrick_bind_api::core::names::{EXPORTED_LABEL, FIELD_MANAGER};
 use carrick_bind_api::core::{Connection, ExportedApi, SchemaSource, lease, schema};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_client::watch::WatchOptions;
 use carrick_client::{Client, InlineKubeconfig, Server};
 use serde_json::Value;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, kubeconfig};
 use super::hub::Hub;
-use super::identity::{self, IdentityProblem};
+use super::identity;
 use super::lease::Heartbeat;
 use super::local::CoreLocal;
 use super::openapi::OpenApi;
@@ -24,6 +22,7 @@ use crate::agent::cache::Cache;
 use crate::agent::contract::pace::{Pace, PassResult};
 use crate::agent::notifier::Notifier;
 use crate::agent::resources;
+use crate::agent::task::Task;
 use crate::agent::writer::Writer;
 use crate::decide::core::connection::Progress;
 
@@ -62,7 +61,7 @@ pub(super) struct ConnectionSession {
     /// Who the provider is.
     remote: Option<String>,
     heartbeat: Heartbeat,
-    hub: Option<(Arc<Hub>, JoinHandle<()>)>,
+    hub: Option<(Arc<Hub>, Task)>,
     stop: CancellationToken,
 }
 
@@ -122,11 +121,8 @@ impl ConnectionSession {
             }
         }
         self.stop.cancel();
-        if let Some((_, mut sync)) = self.hub.take()
-            && tokio::time::timeout(GRACE, &mut sync).await.is_err()
-        {
-            tracing::warn!(connection = self.name, "The sync did not end in time and is aborted.");
-            sync.abort();
+        if let Some((_, mut sync)) = self.hub.take() {
+            sync.ended_within(GRACE, &self.name).await;
         }
     }
 
@@ -191,10 +187,8 @@ impl ConnectionSession {
         let progress = match self.identify(connection).await {
             Err(progress) => progress,
             Ok(()) if self.reads_openapi(connection) => {
-                match self.openapi.refresh(&self.provider, &self.notifier).await {
-                    Ok(()) => Progress::Ready,
-                    Err(problem) => undiscovered(problem.words, problem.forbidden),
-                }
+                let read = self.openapi.refresh(&self.provider, &self.notifier).await;
+                read.map_or_else(|error| undiscovered(error.to_string(), error.is_forbidden()), |()| Progress::Ready)
             }
             Ok(()) => {
                 let crds = self.crds.as_ref()?;
@@ -238,24 +232,17 @@ impl ConnectionSession {
 
     /// Finds out who both clusters are, once, and engages if the provider is who it was.
     async fn identify(&mut self, connection: &Connection) -> Result<(), Progress> {
-        let progress = |problem: IdentityProblem| match problem {
-            IdentityProblem::Forbidden(words) => Progress::Forbidden(words),
-            IdentityProblem::Unread(words) => Progress::Unreachable(words),
-        };
         if self.remote.is_none() {
-            self.remote = Some(identity::read(&self.provider).await.map_err(progress)?);
+            self.remote = Some(identity::read(&self.provider).await?);
         }
-        let found = self.remote.as_deref().unwrap_or_default();
-        if let Pinned::Changed { pinned, found } = compare(&connection.status.remote_cluster_uid, found) {
-            return Err(Progress::OtherCluster { pinned, found });
+        let (pinned, found) = (&connection.status.remote_cluster_uid, self.remote.clone().unwrap_or_default());
+        if !pinned.is_empty() && *pinned != found {
+            return Err(Progress::OtherCluster { pinned: pinned.clone(), found });
         }
         if self.hub.is_none() {
             // What was pinned stands on copies.
-            let pinned = Some(connection.status.local_cluster_uid.clone()).filter(|pinned| !pinned.is_empty());
-            let uid = match pinned {
-                Some(pinned) => pinned,
-                None => self.local.uid().await.map_err(progress)?.to_owned(),
-            };
+            let pinned = connection.status.local_cluster_uid.as_str();
+            let uid = if pinned.is_empty() { self.local.uid().await? } else { pinned }.to_owned();
             let hub = Arc::new(Hub::new(
                 self.local.context.local.client.writing_as(FIELD_MANAGER),
                 self.provider.writing_as(FIELD_MANAGER),
@@ -264,7 +251,7 @@ impl ConnectionSession {
                 self.notifier.clone(),
                 self.local.context.budget.allowance(),
             ));
-            let task = tokio::spawn(Arc::clone(&hub).run(self.stop.child_token()));
+            let task = Task::spawn(Arc::clone(&hub).run(self.stop.child_token()));
             self.hub = Some((hub, task));
         }
         Ok(())
@@ -293,9 +280,5 @@ fn undiscovered(why: String, forbidden: bool) -> Progress {
 impl Drop for ConnectionSession {
     fn drop(&mut self) {
         self.stop.cancel();
-        // If the session has run to its end, the sync has ended long before.
-        if let Some((_, sync)) = &self.hub {
-            sync.abort();
-        }
     }
 }

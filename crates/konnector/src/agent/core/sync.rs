@@ -1,15 +1,14 @@
 //! What workers do for one object.
 
 use carrick_bind_api::core::names::FIELD_MANAGER;
-use carrick_client::Object;
 use carrick_multicluster::Queue;
-use carrick_sync::Role;
 use serde_json::Value;
 
-use super::execute::Writing;
+use super::execute::CoreWriting;
 use super::hub::{Hub, WantedApi, WorkKey};
 use crate::agent::objects::ledger::Ledger;
 use crate::agent::objects::outcome::{Outcome, Trouble};
+use crate::agent::objects::watched::Watched;
 use crate::agent::objects::work::Workshop;
 use crate::decide::core::objects::{CoreView, Coverage, decide};
 use crate::decide::objects::PROVIDER;
@@ -49,18 +48,13 @@ impl Workshop for Hub {
 impl Hub {
     /// Brings one object and its copy in line.
     async fn sync(&self, key: &WorkKey, api: &WantedApi) -> Result<Outcome, Trouble> {
-        let namespace = key.object.namespace.as_deref();
-        let coverage = api.coverage(namespace);
-        let (consumer, provider) =
-            (self.watched(Role::Consumer, api, namespace), self.watched(Role::Provider, api, namespace));
-        let (Some(consumer), Some(provider)) = (consumer, provider) else { return Ok(Outcome::Unknown) };
+        let coverage = api.coverage(key.object.namespace.as_deref());
+        let Some([consumer, provider]) = self.both(key, api) else { return Ok(Outcome::Unknown) };
         // Whoever keeps copies does not have to see them.
         if !consumer.store.is_synced() || coverage != Coverage::Release && !provider.store.is_synced() {
             return Ok(Outcome::Unknown);
         }
-        let (source, copy) = (consumer.store.get(&key.object), provider.store.get(&key.object));
-        let source = source.as_ref().map(read).transpose()?;
-        let copy = copy.as_ref().map(read).transpose()?;
+        let (source, copy) = (read(&consumer, key)?, read(&provider, key)?);
         let noted = self.ledger.noted(key);
         let view = CoreView {
             kind: &api.kind,
@@ -75,14 +69,15 @@ impl Hub {
         let plan = decide(&view);
         let (copy_at, marks, watches) = (view.at(PROVIDER), view.marks(), [&consumer, &provider]);
         let (source, manager) = (view.source, FIELD_MANAGER);
-        let writing = Writing { hub: self, key, noted: noted.clone(), source, copy_at, marks, manager, watches };
+        let writing = CoreWriting { hub: self, key, noted: noted.clone(), source, copy_at, marks, manager, watches };
         writing.carry_out(plan).await
     }
 }
 
-pub(super) fn read(object: &Object) -> Result<Value, Trouble> {
-    if object.is_deleting() {
-        return Ok(object.value());
+/// An object as a watch has reported it; one that only has to go need not be readable.
+pub(super) fn read(watched: &Watched, key: &WorkKey) -> Result<Option<Value>, Trouble> {
+    match watched.store.get(&key.object) {
+        Some(object) if object.is_deleting() => Ok(Some(object.value())),
+        found => found.map(|it| it.read()).transpose().map_err(|error| Trouble::Pending(error.to_string())),
     }
-    object.read().map_err(|error| Trouble::Pending(error.to_string()))
 }

@@ -1,21 +1,20 @@
 //! Ends of bindings: copies, then finalizers, then CRDs that were installed for the Connection, then the binding. One that goes on with another Connection
 //! lets go in the same way, and its CRDs stay for the other one.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carrick_bind_api::core::conditions::{DRAINING, Finding, READY};
 use carrick_bind_api::core::names::{
     BOUND_BY_ANNOTATION, CLEANUP_FINALIZER, DELETION_POLICY_ANNOTATION, ORPHAN, SYNCER_FINALIZER,
 };
-use carrick_bind_api::core::{Connection, PullPolicy, schema};
+use carrick_bind_api::core::{PullPolicy, schema};
 use carrick_bind_api::jiff::Timestamp;
 use serde_json::Value;
 
 use super::any_binding::AnyBinding;
-use super::bindings::{keeps_copies, write_crd};
+use super::bindings::{Look, keeps_copies, write_crd};
 use super::local::CoreLocal;
-use super::session::{ConnectionSession, ConnectionState};
+use super::session::ConnectionSession;
 use crate::agent::contract::bundles::written;
 use crate::agent::contract::held;
 use crate::agent::contract::pace::PassResult;
@@ -28,15 +27,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 impl ConnectionSession {
     /// Goes one step further with a binding that lets go.
-    pub async fn unbind(
-        &self,
-        found: &AnyBinding,
-        connection: &Connection,
-        local: &BTreeMap<String, Value>,
-        state: &ConnectionState,
-        now: Timestamp,
-    ) -> PassResult {
-        if !found.metadata().has_finalizer(CLEANUP_FINALIZER) {
+    pub async fn unbind(&self, found: &AnyBinding, look: &Look<'_>) -> PassResult {
+        let Look { connection, state, crds, now } = look;
+        let now = *now;
+        if !found.metadata.has_finalizer(CLEANUP_FINALIZER) {
             return PassResult::default();
         }
         let Some(hub) = self.hub() else {
@@ -48,8 +42,8 @@ impl ConnectionSession {
             return without_provider(&self.local, found, &why, now).await;
         };
         let unneeded = unneeded(&self.local, found, |_| true);
-        for name in binding::names(&found.spec().apis) {
-            let Some(crd) = local.get(name).filter(|crd| has_objects(&self.local, found, crd)) else { continue };
+        for name in binding::names(&found.spec.apis) {
+            let Some(crd) = crds.get(name).filter(|crd| has_objects(&self.local, found, crd)) else { continue };
             let waits = if hub.wanted().contains_key(name) {
                 hub.held(name, found.namespace())
             } else {
@@ -71,9 +65,9 @@ impl ConnectionSession {
         {
             return say(&self.local, found, &waits, now).await;
         }
-        if !found.metadata().is_deleting() {
+        if !found.metadata.is_deleting() {
             // What has begun before the binding let go may still be written.
-            if let Some(busy) = binding::names(&found.spec().apis).into_iter().find(|name| hub.is_busy(name)) {
+            if let Some(busy) = binding::names(&found.spec.apis).into_iter().find(|name| hub.is_busy(name)) {
                 return say(&self.local, found, &format!("objects of {busy} are being decided about"), now).await;
             }
             return hand_over(&self.local, found).await;
@@ -81,18 +75,14 @@ impl ConnectionSession {
         if found.namespace().is_none() && connection.spec.schema.pull_policy != PullPolicy::All && !keeps_copies(found)
         {
             for name in &unneeded {
-                let Some(crd) = local.get(name).filter(|crd| crd::is_ours(crd, &self.name)) else { continue };
+                let Some(crd) = crds.get(name).filter(|crd| crd::is_ours(crd, &self.name)) else { continue };
                 let uid = crd["metadata"]["uid"].as_str().unwrap_or_default();
                 let deleted = self.local.context.writer.delete(&resources::crds(), name, uid).await;
                 return match deleted {
                     Ok(()) => {
                         say(&self.local, found, &format!("CustomResourceDefinition {name} is being deleted"), now).await
                     }
-                    Err(error) => {
-                        let mut outcome = say(&self.local, found, &error.to_string(), now).await;
-                        outcome.add(PassResult::failure());
-                        outcome
-                    }
+                    Err(error) => fail(&self.local, found, &error.to_string(), now).await,
                 };
             }
         }
@@ -118,10 +108,17 @@ async fn say(local: &CoreLocal, found: &AnyBinding, waits: &str, now: Timestamp)
     outcome
 }
 
+/// The same for what has failed.
+async fn fail(local: &CoreLocal, found: &AnyBinding, why: &str, now: Timestamp) -> PassResult {
+    let mut outcome = say(local, found, why, now).await;
+    outcome.add(PassResult::failure());
+    outcome
+}
+
 /// Takes our finalizer off a binding of which nothing is left.
 async fn finish(local: &CoreLocal, found: &AnyBinding) -> PassResult {
     let mut new = found.clone();
-    new.metadata_mut().remove_finalizer(CLEANUP_FINALIZER);
+    new.metadata.remove_finalizer(CLEANUP_FINALIZER);
     tracing::info!(binding = found.key(), "Nothing is left of a binding.");
     written(new.write_metadata(&local.context.writer).await, "binding", &found.key())
 }
@@ -129,14 +126,14 @@ async fn finish(local: &CoreLocal, found: &AnyBinding) -> PassResult {
 /// Gives a binding of which nothing is left to the Connection that it names.
 async fn hand_over(local: &CoreLocal, found: &AnyBinding) -> PassResult {
     let (from, to, mut new) = (found.connection(), found.named(), found.clone());
-    new.metadata_mut().annotate(BOUND_BY_ANNOTATION, moves::mark(to, found.metadata()));
+    new.metadata.annotate(BOUND_BY_ANNOTATION, moves::mark(to, &found.metadata));
     tracing::info!(binding = found.key(), from, to, "A binding goes on with another Connection.");
     written(new.write_metadata(&local.context.writer).await, "binding", &found.key())
 }
 
 /// Goes one step further with a binding whose provider cannot be reached: whoever gives its copies up says so.
 pub(super) async fn without_provider(local: &CoreLocal, found: &AnyBinding, why: &str, now: Timestamp) -> PassResult {
-    if !found.metadata().has_finalizer(CLEANUP_FINALIZER) {
+    if !found.metadata.has_finalizer(CLEANUP_FINALIZER) {
         return PassResult::default();
     }
     if keeps_copies(found) {
@@ -159,19 +156,17 @@ async fn release(local: &CoreLocal, found: &AnyBinding, now: Timestamp) -> PassR
     };
     for crd in crds.values().filter(|crd| has_objects(local, found, crd)) {
         if let Err(error) = release_objects(local, crd, found.namespace()).await {
-            let mut outcome = say(local, found, &error, now).await;
-            outcome.add(PassResult::failure());
-            return outcome;
+            return fail(local, found, &error, now).await;
         }
     }
-    if found.metadata().is_deleting() { finish(local, found).await } else { hand_over(local, found).await }
+    if found.metadata.is_deleting() { finish(local, found).await } else { hand_over(local, found).await }
 }
 
 /// The APIs of a binding that no other living one lists, of those that count.
 fn unneeded(local: &CoreLocal, found: &AnyBinding, counts: impl Fn(&AnyBinding) -> bool) -> Vec<String> {
     let living = local.all_bindings();
-    let is_other = |other: &&AnyBinding| other.key() != found.key() && !other.metadata().is_deleting() && counts(other);
-    let mut names = binding::names(&found.spec().apis);
+    let is_other = |other: &&AnyBinding| other.key() != found.key() && !other.metadata.is_deleting() && counts(other);
+    let mut names = binding::names(&found.spec.apis);
     names.retain(|name| !living.iter().filter(is_other).any(|other| other.lists(name)));
     names.into_iter().map(str::to_owned).collect()
 }
@@ -211,7 +206,7 @@ pub(super) async fn unconnected(local: &CoreLocal) -> PassResult {
             continue;
         }
         outcome.add(if local.lets_go(&found) {
-            if !found.metadata().has_finalizer(CLEANUP_FINALIZER) {
+            if !found.metadata.has_finalizer(CLEANUP_FINALIZER) {
                 continue;
             }
             release(local, &found, now).await

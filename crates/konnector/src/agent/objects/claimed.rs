@@ -8,13 +8,14 @@ use carrick_client::Object;
 use serde_json::Value;
 
 use super::consumers::Place;
-use super::execute::Writing;
+use super::execute::ContractWriting;
 use super::hub::{Hub, PendingNamespace};
 use super::key::WorkKey;
-use super::layout::{BoundClaim, ClaimedKind, WatchId, consumer_namespaces, service_namespaces};
+use super::layout::{BoundClaim, ClaimedKind, consumer_namespaces, service_namespaces};
 use super::outcome::{Outcome, Trouble};
 use super::store::{SeenObject, key_of};
 use super::sync::read;
+use super::watched::WatchId;
 use crate::decide::claims::{ClaimedProblem, ClaimedView, decide};
 use crate::decide::namespaces::allows_writes;
 use crate::decide::objects::{PROVIDER, SyncMode, address};
@@ -105,7 +106,7 @@ impl Hub {
         let provider_key = provider_key.unwrap_or_else(|| object.clone());
         let copy_at = address(PROVIDER, &kind.kind, &provider_key);
         let watches = [kind.consumer.clone(), kind.provider_watch(&provider_key)];
-        Writing { hub: self, key, noted: noted.clone(), copy_at, watches, place: &place }.carry_out(plan).await
+        ContractWriting { hub: self, key, noted: noted.clone(), copy_at, watches, place: &place }.carry_out(plan).await
     }
 }
 

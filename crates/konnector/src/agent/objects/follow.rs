@@ -9,10 +9,10 @@ use carrick_client::{Client, Object};
 use carrick_sync::Role;
 
 use super::consumers::Consumers;
-use super::hub::{Hub, Watched};
-use super::layout::{WatchId, consumer_namespaces};
+use super::hub::Hub;
+use super::layout::consumer_namespaces;
 use super::store::SeenObject;
-use super::watched::{Observes, follow};
+use super::watched::{Observes, Watched, follow};
 use crate::agent::task::Task;
 use crate::agent::workspaces::Workspaces;
 
@@ -74,7 +74,7 @@ async fn follow_one(hub: Arc<Hub>, watched: Arc<Watched>, part: Arc<str>, client
     follow(&*hub, &watched, &part, &client, (&id.resource, &options)).await;
 }
 
-impl Observes<WatchId> for Hub {
+impl Observes for Hub {
     fn kept(&self, watched: &Watched, object: Object) -> SeenObject {
         self.bared(&watched.id, object)
     }

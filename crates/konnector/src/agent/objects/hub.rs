@@ -1,6 +1,6 @@
 //! What all tasks of one contract share.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, Object, Resource};
 use carrick_multicluster::{ClusterName, Queue, QueueConfig};
 use carrick_sync::Role;
-use carrick_sync::executor::{Allowance, Brake, Namespaces};
+use carrick_sync::executor::Allowance;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell};
-use tokio_util::sync::CancellationToken;
 
 use super::consumers::{Consumers, Keys};
 use super::key::{Item, WorkKey};
-use super::layout::{Layout, WatchId, consumer_namespaces, service_namespaces};
+use super::layout::{Layout, consumer_namespaces, service_namespaces};
 use super::ledger::Ledger;
 use super::observer::WriteObserver;
 use super::outcome::Trouble;
-use super::store::Store;
 use super::wanted::Wanted;
+use super::watched::{WatchId, Watched, Watches};
+use super::writing::Tools;
 use super::{PER_LANE, PER_WORKSPACE};
 use crate::decide::tenant_namespaces::tenant_namespaces;
 use crate::decide::tenants::{FlatKeys, share_of};
@@ -41,9 +41,6 @@ pub(super) struct PendingNamespace {
     pub tenant: Option<(String, String)>,
 }
 
-/// One watch and what it has told.
-pub(super) type Watched = super::watched::Watched<WatchId>;
-
 /// What all tasks of one contract share.
 pub(super) struct Hub {
     /// Where consumers' objects are.
@@ -52,12 +49,8 @@ pub(super) struct Hub {
     pub flat: Option<FlatKeys>,
     pub provider: Client,
     pub contract: String,
-    pub observer: Arc<dyn WriteObserver>,
+    pub tools: Tools,
     pub queue: Queue<WorkKey>,
-    /// Namespaces that were made; the executor wants to know, but copies never need one.
-    pub made: Namespaces,
-    /// Keeps writes that are undone again and again from being repeated at once, and objects from being written too often.
-    pub brake: Brake,
     /// Namespaces that the provider wants and does not get.
     pub refused: Mutex<Vec<String>>,
     /// Namespaces that claimed objects need, by object.
@@ -66,7 +59,7 @@ pub(super) struct Hub {
     assigned: RwLock<Arc<ServiceNamespaces>>,
     /// Logical clusters and namespaces by the names of their APIServiceNamespaces, if there are many workspaces.
     tenants: RwLock<Arc<BTreeMap<String, (String, String)>>>,
-    watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
+    watches: Watches,
     /// What is remembered about each piece of work.
     pub ledger: Ledger<WorkKey>,
     contract_uid: OnceCell<String>,
@@ -89,16 +82,14 @@ impl Hub {
             consumers,
             provider,
             contract,
-            observer,
+            tools: Tools::new(observer, writes),
             queue: Queue::new(config),
-            made: Namespaces::default(),
-            brake: Brake::allowing(writes),
             refused: Mutex::default(),
             pending: Mutex::default(),
             layout: RwLock::default(),
             assigned: RwLock::default(),
             tenants: RwLock::default(),
-            watched: RwLock::default(),
+            watches: Watches::default(),
             ledger: Ledger::default(),
             contract_uid: OnceCell::new(),
             relayout: Notify::new(),
@@ -118,7 +109,7 @@ impl Hub {
 
     /// A watch, if it is needed.
     pub fn watched(&self, id: &WatchId) -> Option<Arc<Watched>> {
-        self.watched.read().get(id).cloned()
+        self.watches.get(id)
     }
 
     /// A watch that has told all there is.
@@ -142,7 +133,8 @@ impl Hub {
         let assigned = all.map(|all| Arc::new(ServiceNamespaces::new(&all)));
         let assigned = assigned.unwrap_or_else(|| self.assigned());
         let mut layout = Layout::new(wanted);
-        let started = self.watch(&layout.watches(&self.contract, &assigned));
+        let needed = layout.watches(&self.contract, &assigned);
+        let started = self.watches.follow(needed, |id| self.keys(id));
         let before = self.layout();
         // What has not changed keeps what it knows.
         for (lane, kind) in &mut layout.claimed {
@@ -158,28 +150,6 @@ impl Hub {
         self.forget_gone(&layout);
         self.follow(&before, &layout, &assigned_before, &assigned);
         self.tell();
-        started
-    }
-
-    /// Ends watches that nobody needs any more, and returns those to be started.
-    fn watch(&self, needed: &HashSet<WatchId>) -> Vec<Arc<Watched>> {
-        let mut watched = self.watched.write();
-        watched.retain(|id, watched| {
-            let stays = needed.contains(id);
-            if !stays {
-                watched.stop.cancel();
-            }
-            stays
-        });
-        let mut started = Vec::new();
-        for id in needed {
-            if !watched.contains_key(id) {
-                let new = Watched { id: id.clone(), store: Store::new(self.keys(id)), stop: CancellationToken::new() };
-                let new = Arc::new(new);
-                watched.insert(id.clone(), Arc::clone(&new));
-                started.push(new);
-            }
-        }
         started
     }
 
@@ -278,6 +248,6 @@ impl Hub {
     /// Ends all work.
     pub fn close(&self) {
         self.queue.close();
-        self.watched.read().values().for_each(|watched| watched.stop.cancel());
+        self.watches.end();
     }
 }

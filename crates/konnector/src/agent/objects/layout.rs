@@ -14,30 +14,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::wanted::{Wanted, WantedBinding};
+use super::watched::WatchId;
 use crate::decide::binding::BoundApi;
 use crate::decide::objects::{ApiKinds, SyncMode};
-
-/// One watch.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct WatchId {
-    /// Where.
-    pub role: Role,
-    /// What.
-    pub resource: Resource,
-    /// In which namespace; none for all, and for cluster-scoped kinds.
-    pub namespace: Option<String>,
-}
-
-impl std::fmt::Display for WatchId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let side = if self.role == Role::Consumer { "consumer" } else { "provider" };
-        write!(f, "{} of the {side}", self.resource.plural)?;
-        match &self.namespace {
-            Some(namespace) => write!(f, " in namespace {namespace}"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// An API whose objects are synced.
 #[derive(Clone, Debug, PartialEq, Eq)]

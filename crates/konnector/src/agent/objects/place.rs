@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::consumers::{Consumers, Place};
 use super::hub::Hub;
 use super::key::{Item, WorkKey};
-use super::layout::WatchId;
 use super::outcome::Outcome;
+use super::watched::WatchId;
 use crate::agent::workspaces::Workspaces;
 use crate::decide::tenants::Tenant;
 

@@ -12,10 +12,11 @@ use tokio::sync::watch;
 
 use super::super::rights::GRANTED_WITH;
 use super::hub::Hub;
-use super::layout::{Api, ClaimedKind, Layout, WatchId, service_namespaces};
+use super::layout::{Api, ClaimedKind, Layout, service_namespaces};
 use super::outcome::Problem;
 use super::store::key_of;
 use super::wanted::{BindingReport, SyncReport};
+use super::watched::WatchId;
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{SyncMode, WORDS};
 

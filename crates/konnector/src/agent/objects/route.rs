@@ -10,9 +10,10 @@ use carrick_client::Object;
 use carrick_multicluster::{ClusterName, Priority, Reason};
 use carrick_sync::Role;
 
-use super::hub::{Hub, Watched};
+use super::hub::Hub;
 use super::key::Item;
-use super::layout::{Api, BoundClaim, ClaimedKind, Layout, WatchId, consumer_namespaces, service_namespaces};
+use super::layout::{Api, BoundClaim, ClaimedKind, Layout, consumer_namespaces, service_namespaces};
+use super::watched::{WatchId, Watched};
 
 impl Hub {
     /// A watch has told about objects: those with these keys have come, changed or gone.

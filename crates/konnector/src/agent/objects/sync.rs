@@ -10,7 +10,7 @@ use carrick_sync::object::is_deleting;
 use serde_json::Value;
 
 use super::consumers::{Consumers, Place};
-use super::execute::Writing;
+use super::execute::ContractWriting;
 use super::hub::Hub;
 use super::key::{Item, WorkKey};
 use super::layout::{Api, consumer_namespaces, resource, service_namespaces};
@@ -202,7 +202,7 @@ impl Hub {
         };
         let plan = decide(&view).map_err(|problem| Trouble::Conflict(problem.to_string()))?;
         let watches = [api.consumer.clone(), api.copy_watch(copy_key)];
-        let writing = Writing { hub: self, key, noted: noted.clone(), copy_at: view.copy_at(), watches, place };
+        let writing = ContractWriting { hub: self, key, noted: noted.clone(), copy_at: view.copy_at(), watches, place };
         writing.carry_out(plan).await
     }
 }

@@ -1,6 +1,7 @@
 //! From a watch into its store.
 
-use std::fmt::Display;
+use std::collections::{HashMap, HashSet};
+use std::fmt::{Display, Formatter};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,51 +10,123 @@ use std::time::Duration;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Object, Resource};
+use carrick_sync::Role;
 use carrick_sync::executor::refusal::is_unserved;
 use futures::{FutureExt, StreamExt};
+use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
+use super::consumers::Keys;
 use super::store::{SeenObject, Store};
 
 /// How long to wait after a panic, so that one that comes back does not keep a core busy.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
+/// Which watch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::agent) struct WatchId {
+    /// Where.
+    pub role: Role,
+    /// What.
+    pub resource: Resource,
+    /// In which namespace; none for all, and for cluster-scoped kinds.
+    pub namespace: Option<String>,
+}
+
+impl Display for WatchId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let side = if self.role == Role::Consumer { "consumer" } else { "provider" };
+        let dot = if self.resource.group.is_empty() { "" } else { "." };
+        write!(f, "{}{dot}{} of the {side}", self.resource.plural, self.resource.group)?;
+        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, " in namespace {namespace}"))
+    }
+}
+
 /// One watch and what it has reported.
-pub(in crate::agent) struct Watched<I> {
+pub(in crate::agent) struct Watched {
     /// Which.
-    pub id: I,
+    pub id: WatchId,
     /// What it has reported.
     pub store: Store,
     /// Ends it.
     pub stop: CancellationToken,
 }
 
-impl<I> Watched<I> {
+impl Watched {
     /// Whether it has reported what there is, or why it cannot.
     pub fn is_known(&self) -> bool {
         self.store.is_synced() || self.store.outage().is_some()
     }
+
+    /// Why it is not known what there is; none if it is.
+    pub fn unread(&self) -> Option<String> {
+        let why = || self.store.outage().map_or_else(|| "not listed yet".to_owned(), |outage| outage.words);
+        (!self.store.is_synced()).then(|| format!("{}: {}", self.id, why()))
+    }
+}
+
+/// The watches that somebody needs.
+#[derive(Default)]
+pub(in crate::agent) struct Watches(RwLock<HashMap<WatchId, Arc<Watched>>>);
+
+impl Watches {
+    /// One of them.
+    pub fn get(&self, id: &WatchId) -> Option<Arc<Watched>> {
+        self.0.read().get(id).cloned()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Watched>> {
+        self.0.read().values().cloned().collect()
+    }
+
+    /// Ends those that nobody needs any more, and returns those to be started.
+    pub fn follow(&self, needed: HashSet<WatchId>, keys: impl Fn(&WatchId) -> Keys) -> Vec<Arc<Watched>> {
+        let mut watched = self.0.write();
+        watched.retain(|id, watched| {
+            let stays = needed.contains(id);
+            if !stays {
+                watched.stop.cancel();
+            }
+            stays
+        });
+        let mut started = Vec::new();
+        for id in needed {
+            watched.entry(id.clone()).or_insert_with(|| {
+                let new = Watched { store: Store::new(keys(&id)), id, stop: CancellationToken::new() };
+                let new = Arc::new(new);
+                started.push(Arc::clone(&new));
+                new
+            });
+        }
+        started
+    }
+
+    /// Ends all of them.
+    pub fn end(&self) {
+        self.0.read().values().for_each(|watched| watched.stop.cancel());
+    }
 }
 
 /// Whoever acts on what watches report.
-pub(in crate::agent) trait Observes<I>: Send + Sync {
+pub(in crate::agent) trait Observes: Send + Sync {
     /// What of an object is kept.
-    fn kept(&self, watched: &Watched<I>, object: Object) -> SeenObject;
+    fn kept(&self, watched: &Watched, object: Object) -> SeenObject;
 
     /// Objects with these keys have come, changed or gone.
-    fn reported(&self, watched: &Watched<I>, keys: &[ObjectKey]);
+    fn reported(&self, watched: &Watched, keys: &[ObjectKey]);
 
     /// All there is was reported, or that there is nothing: what needs it was not decided before.
-    fn reported_all(&self, watched: &Watched<I>);
+    fn reported_all(&self, watched: &Watched);
 
     /// What is known of the watch itself has changed.
     fn watch_changed(&self);
 }
 
 /// Follows a watch at one endpoint until it is not needed any more; a defect does not end it for good.
-pub(in crate::agent) async fn follow<I: Display>(
-    hub: &impl Observes<I>,
-    watched: &Watched<I>,
+pub(in crate::agent) async fn follow(
+    hub: &impl Observes,
+    watched: &Watched,
     part: &Arc<str>,
     client: &Client,
     (resource, options): (&Resource, &WatchOptions),
@@ -68,9 +141,9 @@ pub(in crate::agent) async fn follow<I: Display>(
     }
 }
 
-async fn follow_once<I: Display>(
-    hub: &impl Observes<I>,
-    watched: &Watched<I>,
+async fn follow_once(
+    hub: &impl Observes,
+    watched: &Watched,
     part: &Arc<str>,
     events: impl futures::Stream<Item = Event>,
 ) {

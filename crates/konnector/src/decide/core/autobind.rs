@@ -3,7 +3,7 @@
 //! An API leaves the list when two complete answers, a minute or more apart, have lacked it. The last one stays whatever happens, and so does the
 //! ClusterBinding: an empty answer is more often a mistake than a wish, and unbinding deletes consumers' objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use carrick_bind_api::carrick_kcp::meta::OwnerReference;
@@ -61,32 +61,18 @@ pub fn decide(
     if there.metadata.is_deleting() {
         return AutoBind::Nothing;
     }
-    let mut wanted = there.clone();
-    let mut names: Vec<String> = there.spec.apis.iter().map(|api| api.name.clone()).collect();
-    names.extend(
-        offered
-            .iter()
-            .filter(|name| !names.iter().any(|known| known == *name))
-            .map(|name| (*name).to_owned())
-            .collect::<Vec<_>>(),
-    );
-    let since = gone_since(there);
-    let mut gone = BTreeMap::new();
-    for name in names.clone() {
-        if offered.contains(&name.as_str()) {
-            continue;
-        }
-        let first = since.get(&name).copied().unwrap_or(now);
-        let is_confirmed = now.duration_since(first).unsigned_abs() >= CONFIRMED_AFTER && !offered.is_empty();
-        if is_confirmed {
-            names.retain(|known| *known != name);
-        } else {
+    let (since, mut wanted, mut gone) = (gone_since(there), there.clone(), BTreeMap::new());
+    let listed: BTreeSet<&str> = there.spec.apis.iter().map(|api| api.name.as_str()).collect();
+    let mut names: BTreeSet<&str> = offered.iter().copied().collect();
+    for name in listed.difference(&names.clone()).copied() {
+        let first = since.get(name).copied().unwrap_or(now);
+        if offered.is_empty() || now.duration_since(first).unsigned_abs() < CONFIRMED_AFTER {
+            names.insert(name);
             gone.insert(name, first);
         }
     }
-    names.sort_unstable();
-    if names != there.spec.apis.iter().map(|api| api.name.clone()).collect::<Vec<_>>() {
-        wanted.spec.apis = names.iter().map(ApiName::new).collect();
+    if names != listed {
+        wanted.spec.apis = names.into_iter().map(ApiName::new).collect();
     }
     let shown: Vec<String> = gone.iter().map(|(name, at)| format!("{name}={}", clock::show(*at))).collect();
     // An empty text, because a merge patch does not remove what it does not name.

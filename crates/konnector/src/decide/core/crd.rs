@@ -39,6 +39,10 @@ impl CrdPlan {
         let problem = Some(Finding::no(READY, reason, message));
         Self { write: None, usable: None, hash: String::new(), in_sync: false, problem }
     }
+
+    fn used(crd: Value, hash: String, write: Option<CrdWrite>) -> Self {
+        Self { write, usable: Some(crd), hash, in_sync: true, problem: None }
+    }
 }
 
 /// Decides about a CRD, given the provider's and the one that is here. One that somebody else installed is neither overwritten nor marked.
@@ -56,9 +60,8 @@ pub fn decide(offered: &Value, there: Option<&Value>, connection: &str, policy: 
             );
             return CrdPlan::refused(PENDING, words);
         }
-        let Pulled { crd, hash } = pulled;
-        let (write, usable) = (Some(CrdWrite::Create(crd.clone())), Some(crd));
-        return CrdPlan { write, usable, hash, in_sync: true, problem: None };
+        let write = CrdWrite::Create(pulled.crd.clone());
+        return CrdPlan::used(pulled.crd, pulled.hash, Some(write));
     };
     match schema::owner(there) {
         CrdOwner::Connection { name, hash } if name == connection => ours(there, pulled, &hash, policy),
@@ -73,9 +76,7 @@ pub fn decide(offered: &Value, there: Option<&Value>, connection: &str, policy: 
                  delete that binding first"
             ),
         ),
-        CrdOwner::Other if schema::serves(there, &pulled.crd) => {
-            CrdPlan { write: None, usable: Some(pulled.crd), hash: pulled.hash, in_sync: true, problem: None }
-        }
+        CrdOwner::Other if schema::serves(there, &pulled.crd) => CrdPlan::used(pulled.crd, pulled.hash, None),
         CrdOwner::Other => CrdPlan::refused(
             FOREIGN_CRD,
             format!(
@@ -108,13 +109,10 @@ pub fn is_nobodys(there: &Value) -> bool {
 }
 
 fn ours(there: &Value, pulled: Pulled, known: &str, policy: &SchemaPolicy) -> CrdPlan {
-    let as_it_is =
-        |in_sync| CrdPlan { write: None, usable: Some(there.clone()), hash: known.to_owned(), in_sync, problem: None };
-    if known == pulled.hash {
-        return as_it_is(true);
-    }
-    if policy.update_policy == UpdatePolicy::Once || policy.pull_policy == PullPolicy::None {
-        return as_it_is(false);
+    let stays = policy.update_policy == UpdatePolicy::Once || policy.pull_policy == PullPolicy::None;
+    let in_sync = known == pulled.hash;
+    if in_sync || stays {
+        return CrdPlan { in_sync, ..CrdPlan::used(there.clone(), known.to_owned(), None) };
     }
     let mut new = there.clone();
     new["spec"] = pulled.crd["spec"].clone();
@@ -122,30 +120,22 @@ fn ours(there: &Value, pulled: Pulled, known: &str, policy: &SchemaPolicy) -> Cr
     for mark in [CONNECTION_ANNOTATION, SCHEMA_HASH_ANNOTATION] {
         new["metadata"]["annotations"][mark] = pulled.crd["metadata"]["annotations"][mark].clone();
     }
-    let (write, usable) = (Some(CrdWrite::Replace(new.clone())), Some(new));
-    CrdPlan { write, usable, hash: pulled.hash, in_sync: true, problem: None }
+    CrdPlan::used(new.clone(), pulled.hash, Some(CrdWrite::Replace(new)))
 }
 
 /// The CRD by which a Connection reads objects at the end of a binding, given the provider's, if it is still there. With one that was installed for
 /// another Connection, or by kube-bind 0.8, the objects are theirs: the marks of copies do not say by which Connection they were made.
 pub fn draining(there: &Value, offered: Option<&Value>, connection: &str) -> Option<Value> {
-    match schema::owner(there) {
-        CrdOwner::Connection { name, .. } => (name == connection).then(|| there.clone()),
-        CrdOwner::Contract(_) => None,
-        CrdOwner::Other => {
-            let pulled = schema::pull(offered?, connection).ok()?.crd;
-            schema::serves(there, &pulled).then_some(pulled)
-        }
+    if !is_nobodys(there) {
+        return is_ours(there, connection).then(|| there.clone());
     }
+    let pulled = schema::pull(offered?, connection).ok()?.crd;
+    schema::serves(there, &pulled).then_some(pulled)
 }
 
 /// Whether objects of a CRD that is here may be held for a Connection: nobody else has installed it for copies of their own.
 pub fn may_hold(there: &Value, connection: &str) -> bool {
-    match schema::owner(there) {
-        CrdOwner::Connection { name, .. } => name == connection,
-        CrdOwner::Contract(_) => false,
-        CrdOwner::Other => true,
-    }
+    is_nobodys(there) || is_ours(there, connection)
 }
 
 /// Whether a CRD was installed for a Connection, so that it goes with its last binding.

@@ -5,17 +5,11 @@
 
 use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
 use carrick_bind_api::core::conditions::{API_MANAGED_BY_OTHER, Finding, READY};
-use carrick_bind_api::core::names::{BOUND_BY_ANNOTATION, DELETE, DELETION_POLICY_ANNOTATION, ORPHAN};
+use carrick_bind_api::core::names::{DELETE, DELETION_POLICY_ANNOTATION, ORPHAN};
 
 /// What stands on a binding that a Connection has bound. With the uid it means nothing on another binding that was made from this one's text.
 pub fn mark(connection: &str, binding: &ObjectMeta) -> String {
     format!("{connection}/{}", binding.uid)
-}
-
-/// The Connection that a binding belongs to: the one that has bound it, or else the one that it names.
-pub fn owner<'a>(binding: &'a ObjectMeta, named: &'a str) -> &'a str {
-    let mark = binding.annotation(BOUND_BY_ANNOTATION).and_then(|mark| mark.split_once('/'));
-    mark.filter(|(_, uid)| *uid == binding.uid).map_or(named, |(connection, _)| connection)
 }
 
 /// Whether a binding says what becomes of its copies.
@@ -35,6 +29,9 @@ pub fn stays(with: &str, named: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use carrick_bind_api::core::ClusterBinding;
+    use carrick_bind_api::core::names::BOUND_BY_ANNOTATION;
+
     use super::*;
 
     fn binding(annotations: &[(&str, &str)]) -> ObjectMeta {
@@ -49,12 +46,18 @@ mod tests {
     #[test]
     fn a_binding_belongs_to_whoever_has_bound_it_whatever_it_names() {
         let mark = mark("west", &binding(&[]));
-        assert_eq!(owner(&binding(&[]), "east"), "east");
-        assert_eq!(owner(&binding(&[(BOUND_BY_ANNOTATION, &mark)]), "east"), "west");
+        let owner = |metadata: ObjectMeta| {
+            let mut binding = ClusterBinding::new("law");
+            binding.metadata = metadata;
+            "east".clone_into(&mut binding.spec.connection_ref.name);
+            binding.connection().to_owned()
+        };
+        assert_eq!(owner(binding(&[])), "east");
+        assert_eq!(owner(binding(&[(BOUND_BY_ANNOTATION, &mark)])), "west");
         let mut copied = binding(&[(BOUND_BY_ANNOTATION, &mark)]);
         copied.uid = "u-2".to_owned();
-        assert_eq!(owner(&copied, "east"), "east", "a mark that was copied with the rest means nothing");
-        assert_eq!(owner(&binding(&[(BOUND_BY_ANNOTATION, "west")]), "east"), "east");
+        assert_eq!(owner(copied), "east", "a mark that was copied with the rest means nothing");
+        assert_eq!(owner(binding(&[(BOUND_BY_ANNOTATION, "west")])), "east");
     }
 
     #[test]

@@ -17,28 +17,16 @@ use carrick_sync::object::{annotation, is_deleting};
 use carrick_sync::{ApiKind, ObjectAddress, Side, StatusFlow, Step, Vocabulary};
 use serde_json::{Value, json};
 
-use crate::decide::objects::{CONSUMER, HOLDER, Link, Noted, ObjectPlan, PROVIDER, address};
+use crate::decide::objects::{BLANK, CONSUMER, HOLDER, Link, Noted, ObjectPlan, PROVIDER, address};
 
 /// The words of v2. What crosses is decided by `link`.
 pub static WORDS: Vocabulary = Vocabulary {
-    consumer: CONSUMER,
-    provider: PROVIDER,
     finalizer: SYNCER_FINALIZER,
-    held_by: "",
-    agent_name: "",
     applied_state: APPLIED_STATE_ANNOTATION,
-    adoption: "",
-    acquired: "",
     manager: FIELD_MANAGER,
-    of_copies: &[],
-    deletion_propagation: "",
-    on_delete: "",
-    source_resource: "",
     source_uid: CONSUMER_OBJECT_UID_ANNOTATION,
     prefix: "core.kbind.io/",
-    source_of: |_| None,
-    label_crosses: |_| true,
-    annotation_crosses: |_| true,
+    ..BLANK
 };
 
 /// Whose an object in the place of a copy is.
@@ -158,14 +146,11 @@ pub fn decide(view: &CoreView<'_>) -> CorePlan {
     let Some(source) = view.source else { return CorePlan::default() };
     let owner = view.copy.map(|copy| view.marks().owner(copy));
     let ours = view.copy.filter(|_| owner == Some(CopyOwner::Ours));
-    if view.coverage == Coverage::Release {
+    let goes = view.coverage == Coverage::Drain || is_deleting(source);
+    if view.coverage == Coverage::Release || goes && annotation(source, DELETION_POLICY_ANNOTATION) == Some(ORPHAN) {
         return steps(released(view, source));
     }
-    if view.coverage == Coverage::Drain || is_deleting(source) {
-        let keeps = annotation(source, DELETION_POLICY_ANNOTATION) == Some(ORPHAN);
-        if keeps {
-            return steps(released(view, source));
-        }
+    if goes {
         return CorePlan { plan: view.link().removed(source, ours), conflict: None };
     }
     let Coverage::Keep { adopt } = view.coverage else { return CorePlan::default() };

@@ -14,15 +14,23 @@ pub(in crate::decide) const HOLDER: &str = "konnector";
 /// Annotation of copies: checksum of what was written last. kube-bind does not know it and leaves it alone.
 pub const APPLIED_STATE: &str = "kube-bind.io/applied-state";
 
-/// kube-bind's words. Every object is bound by one binding, so nobody shares the finalizer; what crosses is decided by
-/// [`carrick_bind_api::copies`].
+/// kube-bind's words. What crosses is decided by [`carrick_bind_api::copies`].
 pub static WORDS: Vocabulary = Vocabulary {
+    finalizer: SYNCER_FINALIZER,
+    applied_state: APPLIED_STATE,
+    source_uid: CONSUMER_UID_ANNOTATION,
+    prefix: "kube-bind.io/",
+    ..BLANK
+};
+
+/// What both contracts leave unsaid. Every object is bound by one binding, so nobody shares the finalizer.
+pub const BLANK: Vocabulary = Vocabulary {
     consumer: CONSUMER,
     provider: PROVIDER,
-    finalizer: SYNCER_FINALIZER,
+    finalizer: "",
     held_by: "",
     agent_name: "",
-    applied_state: APPLIED_STATE,
+    applied_state: "",
     adoption: "",
     acquired: "",
     on_delete: "",
@@ -30,8 +38,8 @@ pub static WORDS: Vocabulary = Vocabulary {
     of_copies: &[],
     deletion_propagation: "",
     source_resource: "",
-    source_uid: CONSUMER_UID_ANNOTATION,
-    prefix: "kube-bind.io/",
+    source_uid: "",
+    prefix: "",
     source_of: |_| None,
     label_crosses: |_| true,
     annotation_crosses: |_| true,

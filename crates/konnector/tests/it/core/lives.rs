@@ -136,6 +136,22 @@ async fn renewed_credentials_are_used_without_a_restart_and_broken_ones_are_told
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_lease_is_in_the_namespace_that_the_kubeconfig_names_and_bears_the_name_of_the_connection() {
+    let world = World::start().await;
+    let user = format!("    user: {BINDER:?}\n");
+    let named = world.provider.kubeconfig(BINDER).replace(&user, &format!("{user}    namespace: boundary\n"));
+    assert!(named.contains("boundary"), "{named}");
+    world.store_text("west", &named).await;
+    world.connect("west", json!({})).await;
+    let connection = world.is_ready(&connections(), "west").await;
+    let uid = connection["status"]["localClusterUID"].as_str().unwrap();
+    let lease = world.provider.until(&leases(), Some("boundary"), &format!("west-{}", &uid[..10]), |_| true).await;
+    let marks = json!({"core.kbind.io/consumer-cluster-uid": uid, "core.kbind.io/connection": "west"});
+    assert_eq!((&lease["metadata"]["annotations"], &lease["spec"]["holderIdentity"]), (&marks, &json!(uid)));
+    assert!(world.provider.get(&leases(), Some("kbind"), &format!("consumer-{uid}")).await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn at_rest_there_are_watches_and_the_lease_and_a_restart_writes_nothing_else() {
     let mut world = World::bound().await;
     for name in ["a", "b", "c"] {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use carrick_plane::faults::{Effect, Match, Recording, Rule};
 use serde_json::{Value, json};
 
-use super::world::{TEAM, WIDGETS, World, cluster_bindings, connections, crd, has, widget_crd, widgets};
+use super::world::{
+    TEAM, WIDGETS, World, cluster_bindings, connections, crd, has, is_established, widget_crd, widgets,
+};
 use crate::clusters::{BINDER, KONNECTOR, crd_kind};
 
 fn unlabelled(mut crd: Value) -> Value {
@@ -48,6 +50,27 @@ async fn discovery_and_openapi_documents_are_an_offer_of_which_only_what_is_boun
     world.probe("b").await;
     let connection = world.consumer.get(&connections(), None, "west").await.unwrap();
     assert_eq!(connection["status"]["activeSchemaSource"], "OpenAPI");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_of_what_documents_show_is_installed_if_the_connection_says_so_but_nothing_of_kcp() {
+    let mut world = World::without_konnector().await;
+    world.install().await;
+    for offered in [crd("things", "Thing", "apis.kcp.io", "Cluster"), widget_crd()] {
+        world.offer(&unlabelled(offered)).await;
+    }
+    world.start_konnector();
+    world.store("west", BINDER).await;
+    world.connect("west", json!({"schema": {"source": "OpenAPI", "pullPolicy": "All"}})).await;
+    let installed = world.consumer.until(&crd_kind(), None, WIDGETS, is_established).await;
+    assert_eq!(installed["metadata"]["annotations"]["core.kbind.io/connection"], "west");
+    let connection = world.is_ready(&connections(), "west").await;
+    assert!(connection["status"]["exportedAPIs"].to_string().contains("things.apis.kcp.io"), "{connection}");
+    // CRDs are written in the order of their names.
+    assert!(world.consumer.get(&crd_kind(), None, "things.apis.kcp.io").await.is_none());
+    // Whoever asks for it by name gets it.
+    world.bind("things", "west", json!({"apis": [{"name": "things.apis.kcp.io"}]})).await;
+    world.is_ready(&cluster_bindings(), "things").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,6 +36,20 @@ async fn a_changed_crd_is_followed_unless_the_connection_says_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_the_provider_serves_as_well_is_listed() {
+    let world = World::bound().await;
+    let mut more = widget_crd();
+    let mut version = more["spec"]["versions"][0].clone();
+    (version["name"], version["storage"]) = (json!("v2"), json!(false));
+    more["spec"]["versions"].as_array_mut().unwrap().push(version);
+    world.offer(&more).await;
+    let lists = |it: &Value| it["status"]["exportedAPIs"][0]["versions"] == json!(["v1", "v2"]);
+    world.consumer.until(&connections(), None, "west", lists).await;
+    let installed = world.consumer.get(&crd_kind(), None, WIDGETS).await.unwrap();
+    assert_eq!(installed["spec"]["versions"].as_array().unwrap().len(), 1, "the one that is synced");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_exports_are_installed_without_a_binding_and_none_of_them_if_the_connection_says_so() {
     let world = World::start().await;
     world.store("west", BINDER).await;

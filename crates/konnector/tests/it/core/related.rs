@@ -147,6 +147,23 @@ async fn unbinding_takes_related_copies_along_and_leaves_their_sources() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_secret_whose_type_has_changed_is_copied_anew() {
+    let mut world = relates(&[entry("secrets", "FromProvider")]).await;
+    world.provider.apply(&secrets(), &secret("default", "creds", "MQ==")).await;
+    let before = is_copied(&world.consumer, &secrets(), ("default", "creds"), "MQ==").await;
+    // Nobody sees that it was away.
+    world.stop_konnector().await;
+    world.provider.delete(&secrets(), Some("default"), "creds").await;
+    let mut other = secret("default", "creds", "Mg==");
+    other["type"] = json!("example.io/other");
+    world.provider.apply(&secrets(), &other).await;
+    world.start_konnector();
+    let after = is_copied(&world.consumer, &secrets(), ("default", "creds"), "Mg==").await;
+    assert_eq!(after["type"], "example.io/other");
+    assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_binding_is_for_its_namespace_and_no_other() {
     let world = World::start().await;
     world.store("west", BINDER).await;

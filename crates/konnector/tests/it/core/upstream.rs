@@ -1,4 +1,5 @@
-//! What upstream's own suite demands (`test/e2e` of v2.0.0-rc4), one scenario for each of its tests and under its name.
+//! What upstream's own suite demands (`test/e2e` of v2.0.0-rc4), one scenario for each of its tests and under its name: here on planes, in
+//! `real::upstream` between real API servers.
 
 use std::time::Duration;
 
@@ -7,18 +8,50 @@ use serde_json::{Value, json};
 
 use super::related::{config_maps, entry, is_copied, object, secret};
 use super::world::{
-    TEAM, WIDGETS, World, bindings, cluster_bindings, connections, crd, has, is_established, leases, widget,
+    Ground, TEAM, WIDGETS, World, bindings, cluster_bindings, connections, crd, has, is_established, leases, widget,
     widget_crd, widgets,
 };
-use crate::clusters::{BINDER, Cluster, KONNECTOR, crd_kind, namespaces, secret as kubeconfig_secret, secrets};
+use crate::clusters::{BINDER, crd_kind, namespaces, secret as kubeconfig_secret, secrets};
+
+/// Plays every demand on a ground; nothing is played if there is none.
+macro_rules! play {
+    ($ground:expr) => {
+        $crate::core::upstream::play! { $ground;
+            slim_core_happy_case
+            slim_core_namespaced_binding
+            slim_core_policies
+            slim_core_open_api_source
+            slim_core_kcp_like_provider
+            slim_core_related_resources
+            slim_core_related_config_maps
+            slim_core_related_reverse_direction
+            slim_core_related_named_selector
+            slim_core_related_cleanup_on_unbind
+            slim_core_stop_on_disengage
+        }
+    };
+    ($ground:expr; $($name:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            let ground: Option<$crate::core::world::Ground> = $ground;
+            let Some(ground) = ground else { return };
+            $crate::core::upstream::$name(&ground).await;
+        }
+    )*};
+}
+pub(crate) use play;
+
+mod on_planes {
+    super::play!(Some(crate::core::world::Ground::Planes));
+}
 
 const CONFLICT: &str = "core.kbind.io/conflict";
 
 /// Upstream waits this long to see that nothing happens; here an object that is placed later shows it, too.
 const NEVER: Duration = Duration::from_secs(1);
 
-async fn related(entries: Value) -> World {
-    let world = World::bound().await;
+async fn related(ground: &Ground, entries: Value) -> World {
+    let world = World::bound_on(ground).await;
     world.bind("west", "west", json!({ "relatedResources": entries })).await;
     world
 }
@@ -28,9 +61,8 @@ async fn never(world: &World, probe: &str) {
     tokio::time::sleep(NEVER).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_happy_case() {
-    let world = World::bound().await;
+pub async fn slim_core_happy_case(ground: &Ground) {
+    let world = World::bound_on(ground).await;
     let connection = world.is_ready(&connections(), "west").await;
     let status = &connection["status"];
     assert!(status["remoteClusterUID"].is_string() && status["localClusterUID"].is_string());
@@ -110,9 +142,8 @@ async fn slim_core_happy_case() {
     assert!(world.consumer.get(&crd_kind(), None, WIDGETS).await.is_none());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_namespaced_binding() {
-    let world = World::start().await;
+pub async fn slim_core_namespaced_binding(ground: &Ground) {
+    let world = World::start_on(ground).await;
     world.store("west", BINDER).await;
     world.connect("west", json!({})).await;
     let binding = json!({"apiVersion": "core.kbind.io/v1alpha1", "kind": "Binding", "metadata": {"name": "widgets", "namespace": TEAM},
@@ -128,9 +159,8 @@ async fn slim_core_namespaced_binding() {
     assert!(world.provider.get(&widgets(), Some("elsewhere"), "outside").await.is_none());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_policies() {
-    let world = World::bound().await;
+pub async fn slim_core_policies(ground: &Ground) {
+    let world = World::bound_on(ground).await;
     // Orphan.
     world.order("a", 1).await;
     let orphan = json!({"metadata": {"annotations": {"core.kbind.io/deletion-policy": "Orphan"}}});
@@ -162,7 +192,7 @@ async fn slim_core_policies() {
     world.connect("all", json!({"schema": {"pullPolicy": "All"}})).await;
     world.consumer.until(&crd_kind(), None, "tools.example.io", is_established).await;
     // A user without rights.
-    let strict = Cluster::start(&["nobody"]).await;
+    let strict = world.ground.strict_cluster(&["nobody"]).await;
     let text = strict.kubeconfig("nobody");
     world.consumer.apply(&secrets(), &kubeconfig_secret("kbind", "strict", &text)).await;
     world.connect("strict", json!({})).await;
@@ -172,8 +202,8 @@ async fn slim_core_policies() {
 }
 
 /// A provider whose CRDs have no label.
-async fn unlabelled(source: &str) -> World {
-    let mut world = World::without_konnector().await;
+async fn unlabelled(ground: &Ground, source: &str) -> World {
+    let mut world = World::without_konnector_on(ground).await;
     world.install().await;
     let mut offered = widget_crd();
     offered["metadata"]["labels"] = json!({});
@@ -185,9 +215,8 @@ async fn unlabelled(source: &str) -> World {
     world
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_open_api_source() {
-    let world = unlabelled("OpenAPI").await;
+pub async fn slim_core_open_api_source(ground: &Ground) {
+    let world = unlabelled(ground, "OpenAPI").await;
     let connection = world.is_ready(&connections(), "west").await;
     assert_eq!(connection["status"]["activeSchemaSource"], "OpenAPI");
     world.is_ready(&cluster_bindings(), "west").await;
@@ -196,9 +225,8 @@ async fn slim_core_open_api_source() {
     world.order("a", 1).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_kcp_like_provider() {
-    let mut world = World::without_konnector().await;
+pub async fn slim_core_kcp_like_provider(ground: &Ground) {
+    let mut world = World::without_konnector_on(ground).await;
     world.install().await;
     let mut logical = crd("logicalclusters", "LogicalCluster", "core.kcp.io", "Cluster");
     logical["metadata"]["labels"] = json!({});
@@ -224,8 +252,8 @@ async fn slim_core_kcp_like_provider() {
 }
 
 /// A provider's object comes, goes when its label does, and a foreign one of its name is left.
-async fn comes_and_goes(kind: &Resource, name: &str) {
-    let world = related(json!([entry(&kind.plural, "FromProvider")])).await;
+async fn comes_and_goes(ground: &Ground, kind: &Resource, name: &str) {
+    let world = related(ground, json!([entry(&kind.plural, "FromProvider")])).await;
     world.provider.apply(kind, &object(&kind.kind, "default", name, "MQ==", "widget")).await;
     let copy = is_copied(&world.consumer, kind, ("default", name), "MQ==").await;
     assert_eq!(copy["metadata"]["labels"]["core.kbind.io/managed"], "true");
@@ -239,19 +267,16 @@ async fn comes_and_goes(kind: &Resource, name: &str) {
     assert_eq!(world.consumer.get(kind, Some("default"), "foreign").await.unwrap(), before);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_related_resources() {
-    comes_and_goes(&secrets(), "widget-creds").await;
+pub async fn slim_core_related_resources(ground: &Ground) {
+    comes_and_goes(ground, &secrets(), "widget-creds").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_related_config_maps() {
-    comes_and_goes(&config_maps(), "widget-config").await;
+pub async fn slim_core_related_config_maps(ground: &Ground) {
+    comes_and_goes(ground, &config_maps(), "widget-config").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_related_reverse_direction() {
-    let world = related(json!([entry("secrets", "FromConsumer")])).await;
+pub async fn slim_core_related_reverse_direction(ground: &Ground) {
+    let world = related(ground, json!([entry("secrets", "FromConsumer")])).await;
     world.consumer.apply(&secrets(), &secret("default", "consumer-creds", "MQ==")).await;
     let copy = is_copied(&world.provider, &secrets(), ("default", "consumer-creds"), "MQ==").await;
     assert_eq!(copy["metadata"]["labels"]["core.kbind.io/managed"], "true");
@@ -261,11 +286,12 @@ async fn slim_core_related_reverse_direction() {
     world.provider.until_gone(&secrets(), Some("default"), "consumer-creds").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_related_named_selector() {
-    let world =
-        related(json!([{"resource": "configmaps", "direction": "FromProvider", "selector": {"names": ["wanted"]}}]))
-            .await;
+pub async fn slim_core_related_named_selector(ground: &Ground) {
+    let world = related(
+        ground,
+        json!([{"resource": "configmaps", "direction": "FromProvider", "selector": {"names": ["wanted"]}}]),
+    )
+    .await;
     for name in ["unwanted", "wanted"] {
         world.provider.apply(&config_maps(), &object("ConfigMap", "default", name, "v", "none")).await;
     }
@@ -274,9 +300,8 @@ async fn slim_core_related_named_selector() {
     assert!(world.consumer.get(&config_maps(), Some("default"), "unwanted").await.is_none());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_related_cleanup_on_unbind() {
-    let world = related(json!([entry("secrets", "FromProvider")])).await;
+pub async fn slim_core_related_cleanup_on_unbind(ground: &Ground) {
+    let world = related(ground, json!([entry("secrets", "FromProvider")])).await;
     world.provider.apply(&secrets(), &secret("default", "widget-creds", "MQ==")).await;
     is_copied(&world.consumer, &secrets(), ("default", "widget-creds"), "MQ==").await;
     world.consumer.delete(&cluster_bindings(), None, "west").await;
@@ -284,21 +309,30 @@ async fn slim_core_related_cleanup_on_unbind() {
     world.consumer.until_gone(&cluster_bindings(), None, "west").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn slim_core_stop_on_disengage() {
-    let world = World::bound().await;
-    world.order("w1", 1).await;
-    world.store_text("west", "not-a-kubeconfig").await;
-    world.consumer.until(&connections(), None, "west", |it| has(it, "Ready", "False", "SecretNotFound")).await;
-    let until_unwatched = async {
-        let is_ours = |it: &carrick_plane::faults::RequestInfo| it.user == BINDER && it.resource == "widgets";
+/// Waits until nobody watches the provider's objects; only planes say who does.
+async fn until_unwatched(world: &World) {
+    let Ground::Planes = world.ground else { return };
+    let is_ours = |it: &carrick_plane::faults::RequestInfo| it.user == BINDER && it.resource == "widgets";
+    let unwatched = async {
         while world.provider.plane().faults().open_watches().iter().any(is_ours) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), until_unwatched).await.expect("its watches end");
+    tokio::time::timeout(Duration::from_secs(30), unwatched).await.expect("its watches end");
+}
+
+pub async fn slim_core_stop_on_disengage(ground: &Ground) {
+    let world = World::bound_on(ground).await;
+    world.order("w1", 1).await;
+    world.store_text("west", "not-a-kubeconfig").await;
+    world.consumer.until(&connections(), None, "west", |it| has(it, "Ready", "False", "SecretNotFound")).await;
+    // What is ordered meanwhile waits. Upstream gives its konnector a moment to stop, too.
+    until_unwatched(&world).await;
+    world.order_here("meanwhile", 1).await;
+    tokio::time::sleep(NEVER).await;
+    assert!(world.provider.get(&widgets(), Some(TEAM), "meanwhile").await.is_none());
     world.store("west", BINDER).await;
     world.is_ready(&cluster_bindings(), "west").await;
     world.order("w2", 2).await;
-    assert!(world.consumer.plane().faults().open_watches().iter().any(|it| it.user == KONNECTOR));
+    world.copy_is("meanwhile", |copy| copy["spec"]["size"] == 1).await;
 }

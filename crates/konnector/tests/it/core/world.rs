@@ -1,5 +1,6 @@
 //! A consumer with a konnector, a provider with an API server and nothing else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_bind_api::core::{BINDING, CLUSTER_BINDING, CONNECTION, crds};
@@ -11,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::clusters::{BINDER, Cluster, KONNECTOR, ROTATED, crd_kind, resource, secret, secrets};
+use crate::real::servers::Servers;
 
 /// The namespace of objects.
 pub const TEAM: &str = "team";
@@ -81,9 +83,43 @@ pub fn writes_to(recordings: &[Recording; 2], part: &str) -> Vec<String> {
     own.map(|it| format!("{} {}", it.ask.verb, it.ask.path)).collect()
 }
 
-/// A cluster in which these users may do everything.
+/// Where clusters come from.
+#[derive(Clone)]
+pub enum Ground {
+    Planes,
+    /// Real API servers, which end with the last of these.
+    Servers(Arc<Servers>),
+}
+
+impl Ground {
+    /// Real servers; nothing if nobody says where their binaries are.
+    pub fn real() -> Option<Self> {
+        crate::real::servers().map(|servers| Self::Servers(Arc::new(servers)))
+    }
+
+    /// A cluster in which these users exist, and nothing more.
+    pub async fn strict_cluster(&self, users: &[&str]) -> Cluster {
+        match self {
+            Self::Planes => Cluster::start(users).await,
+            Self::Servers(servers) => {
+                let started = servers.another(users).await;
+                Cluster::real(&started.url, &started.authority, started.tokens)
+            }
+        }
+    }
+
+    /// A cluster in which these users may do everything.
+    pub async fn cluster(&self, users: &[&str]) -> Cluster {
+        empowered(self.strict_cluster(users).await, users).await
+    }
+}
+
+/// A plane in which these users may do everything.
 pub async fn cluster(users: &[&str]) -> Cluster {
-    let cluster = Cluster::start(users).await;
+    Ground::Planes.cluster(users).await
+}
+
+async fn empowered(cluster: Cluster, users: &[&str]) -> Cluster {
     let rbac = "rbac.authorization.k8s.io";
     let subjects: Vec<Value> =
         users.iter().map(|name| json!({"apiGroup": rbac, "kind": "User", "name": name})).collect();
@@ -95,6 +131,7 @@ pub async fn cluster(users: &[&str]) -> Cluster {
 
 /// Two clusters and a konnector.
 pub struct World {
+    pub ground: Ground,
     pub consumer: Cluster,
     pub provider: Cluster,
     /// What the next konnector gives to one object.
@@ -106,11 +143,15 @@ pub struct World {
 impl World {
     /// Both clusters, with the CRDs of v2 here and widgets there, and a running konnector.
     pub async fn start() -> Self {
-        Self::start_with(Budget::default()).await
+        Self::start_on(&Ground::Planes).await
     }
 
-    async fn start_with(budget: Budget) -> Self {
-        let mut world = Self::without_konnector().await;
+    pub async fn start_on(ground: &Ground) -> Self {
+        Self::start_with(ground, Budget::default()).await
+    }
+
+    async fn start_with(ground: &Ground, budget: Budget) -> Self {
+        let mut world = Self::without_konnector_on(ground).await;
         world.budget = budget;
         world.install().await;
         world.offer(&widget_crd()).await;
@@ -119,9 +160,13 @@ impl World {
     }
 
     pub async fn without_konnector() -> Self {
-        let consumer = cluster(&[KONNECTOR]).await;
-        let provider = cluster(&[BINDER, ROTATED]).await;
-        Self { consumer, provider, budget: Budget::default(), stop: CancellationToken::new(), konnector: None }
+        Self::without_konnector_on(&Ground::Planes).await
+    }
+
+    pub async fn without_konnector_on(ground: &Ground) -> Self {
+        let (consumer, provider) = futures::join!(ground.cluster(&[KONNECTOR]), ground.cluster(&[BINDER, ROTATED]));
+        let (ground, stop) = (ground.clone(), CancellationToken::new());
+        Self { ground, consumer, provider, budget: Budget::default(), stop, konnector: None }
     }
 
     /// Installs the CRDs of v2.
@@ -196,11 +241,20 @@ impl World {
 
     /// Secret, Connection and ClusterBinding `west`, ready.
     pub async fn bound() -> Self {
-        Self::bound_with(Budget::default()).await
+        Self::bound_on(&Ground::Planes).await
     }
 
+    pub async fn bound_on(ground: &Ground) -> Self {
+        Self::start_on(ground).await.with_west().await
+    }
+
+    /// The same with a konnector that gives so much to one object.
     pub async fn bound_with(budget: Budget) -> Self {
-        let world = Self::start_with(budget).await;
+        Self::start_with(&Ground::Planes, budget).await.with_west().await
+    }
+
+    async fn with_west(self) -> Self {
+        let world = self;
         world.store("west", BINDER).await;
         world.connect("west", json!({})).await;
         world.bind("west", "west", json!({})).await;

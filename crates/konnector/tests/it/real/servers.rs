@@ -22,6 +22,8 @@ pub struct Servers {
     binaries: PathBuf,
     folder: PathBuf,
     etcd: u16,
+    /// How many have got a number of their own accord.
+    others: AtomicUsize,
     processes: Mutex<Vec<Running>>,
 }
 
@@ -61,7 +63,7 @@ impl Servers {
         let folder = std::env::temp_dir().join(format!("carrick-servers-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (client, peer) = (free(), free());
-        let servers = Self { binaries, folder, etcd: client, processes: Mutex::default() };
+        let servers = Self { binaries, folder, etcd: client, others: AtomicUsize::new(0), processes: Mutex::default() };
         let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
         servers.spawn(
             "etcd",
@@ -119,6 +121,11 @@ impl Servers {
         let path = self.folder.join(format!("{number}-{name}"));
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
+    }
+
+    /// One more API server that knows these users and `admin`.
+    pub async fn another(&self, users: &[&str]) -> ApiServer {
+        self.cluster(self.others.fetch_add(1, Ordering::Relaxed), users).await
     }
 
     /// An API server that knows these users and `admin`.

@@ -95,38 +95,43 @@ async fn uid_of_crd(world: &World) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_binding_goes_to_v2_and_back_and_its_objects_and_copies_stay_what_they_are() {
     let (world, _planes) = isolated(Isolation::None).await;
-    let copy = bound(&world).await;
+    there_and_back(&world).await;
+}
+
+/// A binding of 0.8 goes to v2 and back; both sides have the same names.
+pub async fn there_and_back(world: &World) {
+    let copy = bound(world).await;
     assert_eq!(copy["metadata"]["namespace"], TEAM);
-    let (source, crd) = (get(&world.consumer).await, uid_of_crd(&world).await);
+    let (source, crd) = (get(&world.consumer).await, uid_of_crd(world).await);
     let upgrade = UPGRADE;
-    let said = done(&world, &[&upgrade[..], &["--dry-run"]].concat()).await;
+    let said = done(world, &[&upgrade[..], &["--dry-run"]].concat()).await;
     assert!(said.contains("1 objects and their copies stay as they are"), "{said}");
     assert_eq!(get(&world.consumer).await, source, "nothing was written");
 
-    let said = done(&world, &upgrade).await;
+    let said = done(world, &upgrade).await;
     assert!(said.contains("clusterbinding/law is ready"), "{said}");
     let bindings = of(kinds::API_SERVICE_BINDING);
     assert_eq!(world.consumer.get(&bindings, None, "law").await.unwrap(), None);
     assert_untouched(&copy, &get(&world.provider).await);
     assert_untouched(&source, &get(&world.consumer).await);
-    assert_eq!(uid_of_crd(&world).await, crd);
+    assert_eq!(uid_of_crd(world).await, crd);
     assert_eq!(get(&world.consumer).await["metadata"]["finalizers"], json!(["core.kbind.io/syncer"]));
-    assert_alive(&world, "Dodge", None).await;
+    assert_alive(world, "Dodge", None).await;
     let second = json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "bat", "namespace": TEAM}, "spec": {"town": "Dodge"}});
     world.consumer.create(&sheriffs(), Some(TEAM), &second).await.unwrap();
     until("a new copy", async || world.provider.get(&sheriffs(), Some(TEAM), "bat").await.ok()?).await;
     let bat = world.provider.get(&sheriffs(), Some(TEAM), "bat").await.unwrap().unwrap();
-    done(&world, &upgrade).await;
+    done(world, &upgrade).await;
 
     // And back.
     let (before, here) = (get(&world.provider).await, get(&world.consumer).await);
-    let said = done(&world, &["upgrade", "law", "--undo"]).await;
+    let said = done(world, &["upgrade", "law", "--undo"]).await;
     assert!(said.ends_with("apiservicebinding/law is ready\n"), "{said}");
     assert_untouched(&before, &get(&world.provider).await);
     assert_untouched(&here, &get(&world.consumer).await);
-    assert_eq!(uid_of_crd(&world).await, crd);
-    assert_alive(&world, "Wichita", Some("Dan")).await;
-    assert_alive(&world, "Wichita", None).await;
+    assert_eq!(uid_of_crd(world).await, crd);
+    assert_alive(world, "Wichita", Some("Dan")).await;
+    assert_alive(world, "Wichita", None).await;
     let there = world.provider.get(&sheriffs(), Some(TEAM), "bat").await.unwrap().unwrap();
     assert_eq!(there["metadata"]["uid"], bat["metadata"]["uid"]);
     for name in ["wyatt", "bat"] {
@@ -138,8 +143,8 @@ async fn a_binding_goes_to_v2_and_back_and_its_objects_and_copies_stay_what_they
             .await;
         }
     }
-    assert_eq!(done(&world, &["upgrade", "law", "--undo"]).await, "apiservicebinding/law is one of 0.8\n");
-    let said = done(&world, &["unbind", "law"]).await;
+    assert_eq!(done(world, &["upgrade", "law", "--undo"]).await, "apiservicebinding/law is one of 0.8\n");
+    let said = done(world, &["unbind", "law"]).await;
     assert!(said.ends_with("apiservicebinding/law is gone\n"), "{said}");
 }
 

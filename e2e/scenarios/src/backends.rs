@@ -55,6 +55,7 @@ impl Running {
             polling: Duration::from_secs(15),
             namespace: None,
             core: agent::CoreConfig::default(),
+            budget: agent::Budget::default(),
         };
         let stop = CancellationToken::new();
         let told = stop.clone();

@@ -88,11 +88,11 @@ pub(super) async fn what_others_have_changed_of_copies_is_told(world: Arc<dyn Wo
             .eventually("the dashboard says what others have changed", async || {
                 let found = get(&agent, "/find.json?q=default%2Fbucket").await?;
                 let all = found["found"][0]["overwritten"].as_array().context("there is no such order")?;
-                let names = all.iter().map(|it| (it["identifier"].as_str(), it["copy"].as_str()));
-                let is_it = |((identifier, name), wanted): ((Option<&str>, Option<&str>), &(&str, &str))| {
-                    identifier == Some(wanted.0) && name.is_some_and(|name| name.ends_with(wanted.1))
+                let is_it = |it: &Value, (identifier, end): (&str, &str)| {
+                    it["identifier"] == identifier && it["copy"].as_str().is_some_and(|name| name.ends_with(end))
                 };
-                ensure!(all.len() == wanted.len() && names.zip(wanted).all(is_it), "{found:#}");
+                let are_they = all.iter().zip(wanted).all(|(it, wanted)| is_it(it, *wanted));
+                ensure!(all.len() == wanted.len() && are_they, "{found:#}");
                 let field =
                     |it: &Value| it["changed"].as_str().is_some_and(|it| it.contains("data.password. This stays"));
                 ensure!(all.iter().all(field) && !found.to_string().contains(&encoded("other")), "{found:#}");

@@ -40,6 +40,7 @@ impl Konnector {
             polling: Duration::from_secs(15),
             namespace: None,
             core: CoreConfig::default(),
+            budget: agent::Budget::default(),
         };
         let stop = CancellationToken::new();
         let token = stop.clone();

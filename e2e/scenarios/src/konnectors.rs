@@ -35,6 +35,7 @@ impl Konnector {
             polling: Duration::from_secs(15),
             namespace: None,
             core: agent::CoreConfig::default(),
+            budget: agent::Budget::default(),
         };
         let stop = CancellationToken::new();
         let told = stop.clone();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::doctor::facts::KindCopies;
 
-    fn facts(accepting: Lookup<Vec<Value>>, spec: Value) -> Facts {
+    fn facts(accepting: Lookup<Vec<Value>>, spec: &Value) -> Facts {
         let published = Published {
             name: "certificates".to_owned(),
             problem: None,
@@ -131,7 +131,7 @@ mod tests {
         })
     }
 
-    fn accept(conditions: Value) -> Lookup<Vec<Value>> {
+    fn accept(conditions: &Value) -> Lookup<Vec<Value>> {
         Lookup::There(vec![json!({ "metadata": { "name": "cs.example.com" }, "status": { "conditions": conditions } })])
     }
 
@@ -142,20 +142,20 @@ mod tests {
     #[test]
     fn a_broker_is_of_interest_only_to_those_who_ask_for_orders() {
         let none = json!({ "implements": { "resource": "cs.example.com" } });
-        assert_eq!(broker(&facts(Lookup::Missing, none)), []);
-        let found = broker(&facts(Lookup::Missing, asking()));
+        assert_eq!(broker(&facts(Lookup::Missing, &none)), []);
+        let found = broker(&facts(Lookup::Missing, &asking()));
         assert_eq!(ids(&found), ["broker-not-bound"]);
         assert!(found[0].text.contains("workspace root:p") && found[0].fix[0].contains("--broker"), "{found:?}");
-        assert_eq!(broker(&facts(Lookup::There(Vec::new()), asking())), [], "its condition says why there is none");
+        assert_eq!(broker(&facts(Lookup::There(Vec::new()), &asking())), [], "its condition says why there is none");
     }
 
     #[test]
     fn what_the_broker_says_is_passed_on() {
         let ready = |status: &str| json!([{ "type": "BindingVerified", "message": "pending" }, { "type": "Ready", "status": status }]);
-        let found = broker(&facts(accept(ready("True")), asking()));
+        let found = broker(&facts(accept(&ready("True")), &asking()));
         assert_eq!((found.len(), found[0].severity), (1, Green), "{found:?}");
         for (conditions, words) in [(ready("Unknown"), ": pending"), (json!([]), "not taken note")] {
-            let found = broker(&facts(accept(conditions), asking()));
+            let found = broker(&facts(accept(&conditions), &asking()));
             assert_eq!((ids(&found), found[0].severity), (vec!["broker-not-verified"], Amber));
             assert!(found[0].text.contains(words), "{found:?}");
         }
@@ -175,14 +175,14 @@ mod tests {
             let mut spec = asking();
             spec["implements"]["status"] = status;
             spec["report"] = report;
-            let found = broker(&facts(Lookup::NotAsked, spec.clone()));
+            let found = broker(&facts(Lookup::NotAsked, &spec));
             assert_eq!(ids(&found) == ["broker-no-word"], is_found, "{spec}");
         }
     }
 
     #[test]
     fn a_provider_who_is_full_learns_that_orders_go_on_coming() {
-        let mut facts = facts(Lookup::NotAsked, asking());
+        let mut facts = facts(Lookup::NotAsked, &asking());
         let kind = |ordered: &str| KindCopies { ordered: ordered.to_owned(), over_limit: 2, ..KindCopies::default() };
         facts.copies = vec![kind("cs.example.com"), kind("others.example.com")];
         let found = broker(&facts);

@@ -354,7 +354,7 @@ mod tests {
         };
         let unseen = "buckets: no agent has taken up its last change yet, generation 2; what its conditions say is of generation 1";
         let unseen = (Some("change-not-taken-up"), unseen.to_owned());
-        assert_eq!(of_earlier(&[]), [unseen.clone()]);
+        assert_eq!(of_earlier(&[]), std::slice::from_ref(&unseen));
         let doubtful = (Some("rules-doubtful"), "buckets: now".to_owned());
         assert_eq!(of_earlier(&["now"]), [unseen, doubtful]);
         // Each condition that is False is a finding, with its remedy, which stands at the end.

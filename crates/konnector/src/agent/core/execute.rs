@@ -95,7 +95,7 @@ impl CoreWriting<'_> {
     /// Says on the object that the provider refuses it, or that it changes too often.
     async fn explain(&self, error: &StepError) {
         if let (StepError::TooOften { .. }, Some(source)) = (error, self.source) {
-            events::warn(&self.hub.consumer, source, "ChangesTooOften", &error.to_string()).await;
+            self.say(source, "ChangesTooOften", &error.to_string()).await;
         }
         let StepError::Write { verb, source, .. } = error else { return };
         if *verb == Verb::Create

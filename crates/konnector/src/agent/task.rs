@@ -107,7 +107,7 @@ impl<K: Ord> Tasks<K> {
         let ending = self.0.values_mut().filter(|(stop, _)| stop.is_cancelled());
         let mut ending: FuturesUnordered<_> = ending.map(|(_, task)| task.ended()).collect();
         if ending.next().await.is_none() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -35,7 +35,7 @@ macro_rules! play {
         async fn $name() {
             let ground: Option<$crate::core::world::Ground> = $ground;
             let Some(ground) = ground else { return };
-            $crate::core::upstream::$name(&ground).await;
+            Box::pin($crate::core::upstream::$name(&ground)).await;
         }
     )*};
 }

@@ -369,7 +369,8 @@ fn shorten(all: &mut serde_json::Map<String, Value>, mut left: usize) {
     let (of_kcp, others): (Vec<_>, Vec<_>) =
         std::mem::take(all).into_iter().partition(|(key, _)| key.contains("kcp.io/"));
     for (key, value) in of_kcp.into_iter().chain(others) {
-        let length = key.len() + value.as_str().map_or(0, str::len);
+        // With what JSON needs around them.
+        let length = key.len() + value.as_str().map_or(0, str::len) + 6;
         if let Some(rest) = left.checked_sub(length) {
             left = rest;
             all.insert(key, value);

@@ -28,6 +28,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 use crate::tools;
+use component::ResourceDigest;
 
 /// What runs in clusters, and therefore has an image; the command line is what `helm test` runs.
 const IMAGES: [&str; 4] = ["api-syncagent", "konnector", "kube-bind-backend", "carrick"];
@@ -57,6 +58,9 @@ pub struct Args {
     /// Also build the images of programs for clusters and start them, with buildah
     #[arg(long)]
     image: bool,
+    /// Digest that the registry has given a resource of the component descriptor when it was pushed, for chart, image or carrick; may be repeated
+    #[arg(long, value_name = "RESOURCE=DIGEST")]
+    digest: Vec<ResourceDigest>,
 }
 
 /// Check programs that were built: self-contained, small, and they say their version.
@@ -116,7 +120,7 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     let mut shipped: Vec<PathBuf> =
         programs.iter().flat_map(|name| [out.join(name), out.join(format!("{name}.cdx.json"))]).collect();
     if programs.contains(&component::AGENT) {
-        shipped.push(component::write(&out, &git(&["rev-parse", "HEAD"])?)?);
+        shipped.push(component::write(&out, &git(&["rev-parse", "HEAD"])?, &args.digest)?);
     }
     fs::write(out.join("NOTES.md"), notes + &notes::table(&shipped)?)?;
     let all = format!("{}-{}-{}", args.program.as_deref().unwrap_or("carrick"), env!("CARGO_PKG_VERSION"), args.target);

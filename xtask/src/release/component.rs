@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -14,10 +15,33 @@ pub const AGENT: &str = "api-syncagent";
 /// Where OCM looks for it in an archive. JSON is YAML, too.
 const FILE: &str = "component-descriptor.yaml";
 
+/// The digest under which a registry has the manifest of a resource, as whoever has pushed it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceDigest {
+    /// Name of the resource.
+    resource: String,
+    /// SHA-256, in hexadecimal digits.
+    sha256: String,
+}
+
+impl FromStr for ResourceDigest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (resource, sha256) = text.split_once("=sha256:").unwrap_or_default();
+        let is_hex = |letter: u8| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter);
+        if resource.is_empty() || sha256.len() != 64 || !sha256.bytes().all(is_hex) {
+            return Err("write it as <resource>=sha256:<64 digits>".to_owned());
+        }
+        Ok(Self { resource: resource.to_owned(), sha256: sha256.to_owned() })
+    }
+}
+
 /// Writes the descriptor into a folder.
-pub fn write(folder: &Path, commit: &str) -> anyhow::Result<PathBuf> {
+pub fn write(folder: &Path, commit: &str, digests: &[ResourceDigest]) -> anyhow::Result<PathBuf> {
     let rendered = chart::rendered(AGENT)?;
-    let descriptor = descriptor(&chart::version(AGENT)?, &chart::images(&rendered), commit)?;
+    let mut descriptor = descriptor(&chart::version(AGENT)?, &chart::images(&rendered), commit)?;
+    pin(&mut descriptor, digests)?;
     let file = folder.join(FILE);
     fs::write(&file, serde_json::to_string_pretty(&descriptor)? + "\n")
         .with_context(|| format!("cannot write {}", file.display()))?;
@@ -60,6 +84,23 @@ fn descriptor(version: &str, images: &BTreeSet<&str>, commit: &str) -> anyhow::R
             "resources": resources,
         },
     }))
+}
+
+/// Adds digests to resources, so that whoever takes the component gets these very bytes.
+fn pin(descriptor: &mut Value, digests: &[ResourceDigest]) -> anyhow::Result<()> {
+    let resources = descriptor["component"]["resources"].as_array_mut().context("the descriptor has no resources")?;
+    for digest in digests {
+        let names: Vec<String> = resources.iter().filter_map(|one| one["name"].as_str().map(str::to_owned)).collect();
+        let found = resources.iter_mut().find(|one| one["name"] == digest.resource.as_str());
+        let found = found.with_context(|| {
+            format!("the component has no resource {} to give a digest but {}", digest.resource, names.join(", "))
+        })?;
+        ensure!(found["digest"].is_null(), "resource {} is given two digests", digest.resource);
+        found["digest"] = json!({
+            "hashAlgorithm": "SHA-256", "normalisationAlgorithm": "ociArtifactDigest/v1", "value": digest.sha256,
+        });
+    }
+    Ok(())
 }
 
 fn resource(name: &str, kind: &str, version: &str, reference: &str) -> Value {
@@ -105,10 +146,36 @@ mod tests {
     }
 
     #[test]
+    fn digests_belong_to_resources_that_are_there_and_to_each_once() {
+        let made = || descriptor("1.2.0", &["r/api-syncagent:1.2.0", "r/carrick:1.2.0"].into(), COMMIT).unwrap();
+        let sha256 = "0123456789abcdef".repeat(4);
+        let digest = |resource: &str| format!("{resource}=sha256:{sha256}").parse::<ResourceDigest>().unwrap();
+        let mut pinned = made();
+        pin(&mut pinned, &[digest("image"), digest("chart")]).unwrap();
+        let of = |at: usize| &pinned["component"]["resources"][at]["digest"];
+        for at in [0, 1] {
+            assert_eq!((&of(at)["hashAlgorithm"], &of(at)["value"]), (&json!("SHA-256"), &json!(sha256)));
+        }
+        assert_eq!(*of(2), Value::Null);
+        let error = pin(&mut made(), &[digest("charts")]).unwrap_err().to_string();
+        assert!(error.contains("no resource charts") && error.contains("chart, image, carrick"), "{error}");
+        assert!(pin(&mut made(), &[digest("image"), digest("image")]).is_err());
+        for bad in [
+            "image",
+            "image=sha256:",
+            "=sha256:0",
+            &format!("image=sha512:{sha256}"),
+            &format!("image=sha256:{sha256}0"),
+        ] {
+            assert!(bad.parse::<ResourceDigest>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn the_descriptor_of_this_chart_can_be_written() {
         let folder = std::env::temp_dir().join(format!("carrick-component-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let written = fs::read(write(&folder, COMMIT).unwrap()).unwrap();
+        let written = fs::read(write(&folder, COMMIT, &[]).unwrap()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let made: Value = serde_json::from_slice(&written).unwrap();
         assert_eq!(made["meta"]["schemaVersion"], "v2");

@@ -71,7 +71,7 @@ fn wordless(facts: &Facts, one: &Published) -> Option<Finding> {
     };
     let written = spec["implements"]["status"].as_array().is_some_and(|steps| steps.iter().any(writes));
     let elsewhere = spec["report"]["statusPath"].as_str().is_some_and(|path| path != WORD);
-    ((!reported && !written) || elsewhere).then(|| {
+    ((!reported || elsewhere) && !written).then(|| {
         let name = &one.name;
         Finding::amber(format!(
             "{name}: nothing writes {WORD} of orders, so the broker never moves one here: it waits for the word Available"

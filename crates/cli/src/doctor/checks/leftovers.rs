@@ -114,7 +114,9 @@ fn of_kind(facts: &Facts, kind: &KindCopies) -> Vec<Finding> {
     };
     if !released.is_empty() {
         let text = format!("{}. --release-after has let them go, or nobody saw it end", listed(&released));
-        let stray = Finding::red(text).id("copy-released").fix("# a broker has others serve these orders, if any:");
+        let stray = Finding::red(text)
+            .id("copy-released")
+            .fix("# others serve these orders; once nobody needs the data that is left:");
         found.push(stray.fixes(deletions(facts, kind, &released)));
     }
     if !strays.is_empty() {

@@ -136,3 +136,48 @@ fn is_due(rules: &Rules, order: &Object) -> bool {
     let is_old = made.is_some_and(|made| made.as_second() + LONG < Timestamp::now().as_second());
     is_old && !order.is_deleting() && rules.selects(&value, None) == Selection::In
 }
+
+#[cfg(test)]
+mod tests {
+    use carrick_syncagent::options::staging_root;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn order(status: &Value) -> Object {
+        let annotations = json!({ "kcp.io/cluster": "abc", CONSUMER_CLUSTER: "platform#2h3k" });
+        Object::from_value(&json!({ "metadata": { "name": "o", "annotations": annotations }, "status": status }))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_consumer_is_behind_a_broker_only_where_its_staging_workspaces_are() {
+        let at = |path: &str| {
+            let annotations = json!({ "kcp.io/cluster": "abc", "kcp.io/path": path });
+            let binding = json!({
+                "metadata": { "name": "b", "annotations": annotations }, "spec": { "reference": { "export": { "name": "e" } } },
+            });
+            vec![serde_json::from_value::<ApiBinding>(binding).unwrap()]
+        };
+        let root = staging_root("root:staging", "");
+        let behind = Some("2h3k".to_owned());
+        for (root, path, wanted) in [
+            (root.as_ref(), "root:staging:staging-1", behind),
+            (root.as_ref(), "root:orgs:acme", None),
+            (None, "root:staging:staging-1", None),
+        ] {
+            assert_eq!(Brokered::new(root, &at(path)).consumer(&order(&Value::Null)), wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn only_a_limit_counts_as_one() {
+        let placed = |status: &str, reason: &str| {
+            order(&json!({ "conditions": [{ "type": "Placed", "status": status, "reason": reason }] }))
+        };
+        assert!(is_over_limit(&placed("False", "Limit")));
+        for other in [placed("False", "Rule"), placed("True", "Placed"), order(&Value::Null)] {
+            assert!(!is_over_limit(&other));
+        }
+    }
+}

@@ -43,6 +43,14 @@ pub enum FleetEvent {
         /// Name of the cluster.
         name: ClusterName,
     },
+    /// The consumer of a cluster has not accepted all that the export claims: what such claims are about is not seen there, and no request
+    /// says so. Sent when it is found, and again when it has become something else.
+    ClaimsOpen {
+        /// Name of the cluster.
+        name: ClusterName,
+        /// The claims, as resources: `configmaps, widgets.example.io`.
+        claims: Arc<str>,
+    },
     /// Everything that existed at the start has been reported. Sent once.
     Synced,
     /// There is nothing to follow yet, and the provider waits for it; sent once until there was something in between.

@@ -171,6 +171,12 @@ pub(super) fn log(event: &FleetEvent, quiet: bool) {
         FleetEvent::Waiting { source, lacks } => {
             tracing::warn!(source = &**source, reason = %lacks, "No cluster takes part yet; waiting.");
         }
+        FleetEvent::ClaimsOpen { name, claims } if quiet => {
+            tracing::debug!(cluster = %name, claims = &**claims, "claims are not accepted");
+        }
+        FleetEvent::ClaimsOpen { name, claims } => {
+            tracing::warn!(cluster = %name, claims = &**claims, "A consumer has not accepted claims of the export; nothing of these resources is seen there.");
+        }
         FleetEvent::Failing { source, error } if quiet => {
             tracing::debug!(source = &**source, %error, "cannot see changes of the fleet");
         }

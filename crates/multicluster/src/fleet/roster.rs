@@ -80,7 +80,11 @@ impl Roster {
                 self.paths.insert(path.clone(), name.clone());
                 vec![FleetEvent::Path { name, path }]
             }
-            FleetEvent::ApisChanged { name } if !self.clusters.contains_key(&name) => Vec::new(),
+            FleetEvent::ApisChanged { name } | FleetEvent::ClaimsOpen { name, .. }
+                if !self.clusters.contains_key(&name) =>
+            {
+                Vec::new()
+            }
             FleetEvent::Synced if self.synced => Vec::new(),
             FleetEvent::Synced => {
                 self.synced = true;
@@ -94,7 +98,9 @@ impl Roster {
                 self.failing.remove(&source);
                 vec![FleetEvent::Recovered { source }]
             }
-            event @ (FleetEvent::ApisChanged { .. } | FleetEvent::Waiting { .. }) => vec![event],
+            event @ (FleetEvent::ApisChanged { .. } | FleetEvent::ClaimsOpen { .. } | FleetEvent::Waiting { .. }) => {
+                vec![event]
+            }
         }
     }
 

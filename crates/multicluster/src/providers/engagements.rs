@@ -54,6 +54,7 @@ pub(super) fn describe(event: &FleetEvent) -> String {
         FleetEvent::Disengage { name, .. } => format!("disengage {name}"),
         FleetEvent::Path { name, path } => format!("path {name} {path}"),
         FleetEvent::ApisChanged { name } => format!("apis of {name}"),
+        FleetEvent::ClaimsOpen { name, claims } => format!("{name} does not accept {claims}"),
         FleetEvent::Synced => "synced".to_owned(),
         FleetEvent::Waiting { source, .. } => format!("waiting for {source}"),
         FleetEvent::Failing { source, .. } => format!("failing {source}"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use carrick_client::{Client, ConnectError, Object};
 use carrick_kcp::apis::v1alpha1::ApiExportEndpointSlice;
-use carrick_kcp::apis::v1alpha2::ApiBinding;
+use carrick_kcp::apis::v1alpha2::{ApiBinding, PermissionClaim};
 use carrick_kcp::kinds::{API_BINDING_V2, API_EXPORT_ENDPOINT_SLICE, VersionedObject};
 use futures::FutureExt;
 use futures::stream::BoxStream;
@@ -124,6 +124,7 @@ pub(super) fn rules(filter: Option<Filter>) -> Rules {
         urls: Box::new(urls),
         counts: Box::new(counts),
         apis: Box::new(bound),
+        open_claims: Box::new(open_claims),
         key: ClusterKey::KCP,
         grace: GRACE,
         meet: false,
@@ -145,6 +146,20 @@ fn binds_export_of(binding: &ApiBinding, url: &str) -> bool {
 fn urls(slice: &Object) -> Vec<String> {
     let slice: ApiExportEndpointSlice = slice.decode().unwrap_or_default();
     slice.urls().map(str::to_owned).collect()
+}
+
+/// What the export claims and the consumer has not accepted.
+fn open_claims(binding: &Object) -> String {
+    let binding = read(binding).unwrap_or_default();
+    let accepted = |claim: &PermissionClaim| {
+        binding.spec.permission_claims.iter().any(|ours| ours.is_accepted() && ours.key() == claim.key())
+    };
+    let open = binding.status.export_permission_claims.iter().filter(|claim| !accepted(claim));
+    let shown = open.map(|PermissionClaim { group, resource, .. }| match group.as_str() {
+        "" => resource.clone(),
+        group => format!("{resource}.{group}"),
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// What a binding serves, as a text to compare.

@@ -179,6 +179,7 @@ impl Provider for EndpointObject {
                 urls: Box::new(move |object| urls(&object.value())),
                 counts: Box::new(move |object, _| filter(&object.value())),
                 apis: Box::new(|_| String::new()),
+                open_claims: Box::new(|_| String::new()),
                 key: key.clone(),
                 grace: GRACE,
                 meet: false,
@@ -423,6 +424,9 @@ impl Engine {
             }
             FleetChange::ApisChanged { cluster } => {
                 ClusterName::new(cluster).ok().map(|name| FleetEvent::ApisChanged { name })
+            }
+            FleetChange::ClaimsOpen { cluster, claims } => {
+                ClusterName::new(cluster).ok().map(|name| FleetEvent::ClaimsOpen { name, claims })
             }
             FleetChange::Disengaged { cluster, why } => self
                 .clusters

@@ -28,6 +28,8 @@ pub(super) enum FleetChange {
     Path { cluster: Arc<str>, path: Arc<str> },
     /// A cluster got other APIs than before.
     ApisChanged { cluster: Arc<str> },
+    /// The consumer of an engaged cluster has not accepted claims.
+    ClaimsOpen { cluster: Arc<str>, claims: Arc<str> },
     /// A cluster takes part no more.
     Disengaged { cluster: Arc<str>, why: Gone },
     /// An object that stands for an engaged cluster was seen.
@@ -60,6 +62,8 @@ pub(super) struct Rules {
     pub(super) counts: CountsFn,
     /// What an object says about the APIs of its cluster.
     pub(super) apis: Box<dyn Fn(&Object) -> String + Send>,
+    /// Which claims an object leaves open, as a text; empty if there are none.
+    pub(super) open_claims: Box<dyn Fn(&Object) -> String + Send>,
     /// The cluster an object stands for.
     pub(super) key: ClusterKey,
     /// How long clusters stay after their endpoint is gone: it may come back.
@@ -99,6 +103,8 @@ struct Binding {
     generation: u64,
     /// What it says about APIs.
     apis: String,
+    /// Which claims it leaves open.
+    open_claims: String,
     /// Its last state, if that matters.
     object: Option<Object>,
 }
@@ -188,7 +194,7 @@ impl Engagement {
                 let Some(cluster) = self.rules.key.of(&binding).map(|name| name.to_arc()) else { return Vec::new() };
                 let names = endpoint.bindings.entry(cluster.clone()).or_default();
                 // A binding that counted once stays, whatever becomes of its conditions.
-                let known = names.get(&binding.name).map(|known| known.apis.clone());
+                let known = names.get(&binding.name).map(|known| (known.apis.clone(), known.open_claims.clone()));
                 if known.is_none() && !(self.rules.counts)(&binding, url) {
                     if names.is_empty() {
                         endpoint.bindings.remove(&cluster);
@@ -197,15 +203,20 @@ impl Engagement {
                     return self.learn_path(&cluster, &binding);
                 }
                 let apis = (self.rules.apis)(&binding);
-                let changed = known.as_ref().is_some_and(|known| *known != apis);
+                let changed = known.as_ref().is_some_and(|(known, _)| *known != apis);
+                let open_claims = (self.rules.open_claims)(&binding);
+                let claims = (known.as_ref().map_or("", |(_, known)| known) != open_claims && !open_claims.is_empty())
+                    .then(|| FleetChange::ClaimsOpen { cluster: cluster.clone(), claims: open_claims.as_str().into() });
                 let object = self.rules.meet.then(|| binding.clone());
-                names.insert(binding.name.clone(), Binding { generation: endpoint.generation, apis, object });
+                let (name, generation) = (binding.name.clone(), endpoint.generation);
+                names.insert(name, Binding { generation, apis, open_claims, object });
                 let mut reported = self.learn_path(&cluster, &binding);
                 if changed {
                     reported.push(FleetChange::ApisChanged { cluster: cluster.clone() });
                 } else if known.is_none() {
                     reported.extend(self.engage(&cluster, url));
                 }
+                reported.extend(claims);
                 let stage = if known.is_none() { Stage::Added } else { Stage::Changed };
                 reported.extend(self.meet(&cluster, Some(binding), stage));
                 reported

@@ -168,6 +168,7 @@ fn rules(service: &'static str) -> Rules {
         // The server shows only those that wait.
         counts: Box::new(|_, _| true),
         apis: Box::new(|_| String::new()),
+        open_claims: Box::new(|_| String::new()),
         key: ClusterKey::KCP,
         grace: GRACE,
         meet: false,

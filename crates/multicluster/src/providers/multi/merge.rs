@@ -87,6 +87,7 @@ impl Merge {
                 FleetEvent::Path { name: part.cluster(&name), path: part.prefixed(&path) }
             }
             FleetEvent::ApisChanged { name } => FleetEvent::ApisChanged { name: part.cluster(&name) },
+            FleetEvent::ClaimsOpen { name, claims } => FleetEvent::ClaimsOpen { name: part.cluster(&name), claims },
             FleetEvent::Synced => {
                 part.awaited = false;
                 return self.synced().into_iter().collect();

@@ -56,6 +56,7 @@ fn changes(rules: Rules, script: Vec<(u64, &str, Option<Event>)>) -> Vec<String>
             FleetChange::Engaged { cluster, endpoint, path: None } => format!("engaged {cluster} {}", &endpoint[8..9]),
             FleetChange::Disengaged { cluster, .. } => format!("disengaged {cluster}"),
             FleetChange::ApisChanged { cluster } => format!("other apis {cluster}"),
+            FleetChange::ClaimsOpen { cluster, claims } => format!("{cluster} does not accept {claims}"),
             FleetChange::Waiting(lacks) => format!("no {lacks:?}"),
             FleetChange::Synced => "synced".to_owned(),
             FleetChange::Engaged { cluster, endpoint, path: Some(path) } => {
@@ -161,6 +162,32 @@ fn bindings_of_other_exports_do_not_count() {
         (A, Event::Synced),
     ]);
     assert_eq!(run(script), ["up a", "engaged e a", "synced"]);
+}
+
+#[test]
+fn claims_that_a_consumer_has_not_accepted_are_reported_once() {
+    let with = |accepted: &[&str]| {
+        let claim = |resource: &str, state: &str| {
+            let group = if resource == "widgets" { "example.io" } else { "" };
+            json!({"group": group, "resource": resource, "verbs": ["*"], "selector": {"matchAll": true}, "state": state})
+        };
+        let decided =
+            ["configmaps", "widgets"].map(|it| claim(it, if accepted.contains(&it) { "Accepted" } else { "Rejected" }));
+        let mut value = binding("c", "one", true).value();
+        value["apiVersion"] = json!("apis.kcp.io/v1alpha2");
+        value["spec"]["permissionClaims"] = json!(decided);
+        value["status"]["exportPermissionClaims"] = json!(["configmaps", "secrets", "widgets"].map(|it| claim(it, "")));
+        Object::from_value(&value).unwrap()
+    };
+    let mut script = listed_slice(&[A]);
+    script.extend([(A, Event::Begin), (A, Event::Listed(with(&["configmaps"]))), (A, Event::Synced)]);
+    script.extend(
+        [with(&["configmaps"]), with(&["configmaps", "widgets"]), binding("c", "one", true)]
+            .map(|it| (A, Event::Applied(it))),
+    );
+    let wanted =
+        ["up a", "engaged c a", "c does not accept secrets, widgets.example.io", "synced", "c does not accept secrets"];
+    assert_eq!(run(script), wanted);
 }
 
 #[test]

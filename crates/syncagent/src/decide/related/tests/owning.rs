@@ -84,6 +84,28 @@ fn a_providers_policy_takes_nothing_on_the_consumers_side() {
 }
 
 #[test]
+fn the_original_of_another_entry_is_taken_by_no_policy() {
+    let mut onward = governed("service", Some("OnPrimaryDeletion"));
+    onward["identifier"] = "onward".into();
+    onward["object"] =
+        json!({"template": {"template": "{{ if eq .Side \"kcp\" }}shown{{ else }}{{ .Object.spec.image }}{{ end }}"}});
+    for apply in [false, true] {
+        let rules = with_adoption("TakeOver", json!([governed("kcp", Some("OnPrimaryDeletion")), onward]));
+        let rules = Rules { apply, ..rules };
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret("service", "s");
+        world.edit("service", "Secret", "s", json!({"data": {"k": "theirs"}}));
+        world.secret("kcp", "s");
+        world.settle(&rules, "a");
+        assert_eq!(world.plan(&rules, "a").problems.len(), 1, "{apply}");
+        assert_eq!(world.get("service", "Secret", "s").unwrap()["data"], json!({"k": "theirs"}), "{apply}: taken");
+        assert_eq!(world.get("kcp", "Secret", "shown").unwrap()["data"], json!({"k": "theirs"}), "{apply}: not shown");
+        end(&mut world, &rules);
+        assert!(world.get("service", "Secret", "s").is_some(), "{apply}: the operator's Secret was deleted");
+    }
+}
+
+#[test]
 fn what_was_taken_over_is_let_go_without_a_trace_of_ours() {
     for apply in [false, true] {
         for (policy, forgotten) in

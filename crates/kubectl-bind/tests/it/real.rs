@@ -1,7 +1,8 @@
 //! `kubectl-bind`, a backend and a konnector between two real API servers.
 //!
 //! `CARRICK_SERVERS` names a folder with the binaries of etcd and kube-apiserver, as `e2e/real` finds them; without it there is nothing to test.
-//! No controllers run there. The one of them that the backend waits for is played here: what fills the tokens of service accounts in.
+//! No controllers run there. Those that our programs wait for are played here: what fills the tokens of service accounts in, and what lets go of
+//! objects that are deleted without what they own.
 
 #[allow(dead_code, reason = "nothing is killed here")]
 #[path = "../../../konnector/tests/it/real/servers.rs"]
@@ -41,6 +42,24 @@ async fn fill_tokens(client: Client, authority: String) {
     }
 }
 
+/// Lets go of APIServiceBindings that are deleted with the policy `Orphan`, as Kubernetes' garbage collector does.
+async fn let_orphans_go(client: Client) {
+    let bindings = Resource::cluster_wide("kube-bind.io", "v1alpha2", "APIServiceBinding", "apiservicebindings");
+    let mut events = std::pin::pin!(watch(client.clone(), bindings.clone(), WatchOptions::default()));
+    while let Some(event) = events.next().await {
+        let (Event::Listed(object) | Event::Applied(object)) = event else { continue };
+        let metadata = &object.value()["metadata"];
+        let mut finalizers: Vec<String> = serde_json::from_value(metadata["finalizers"].clone()).unwrap_or_default();
+        let all = finalizers.len();
+        finalizers.retain(|it| it != "orphan");
+        if finalizers.len() < all {
+            let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}});
+            // One that was changed in between is reported again.
+            let _ = client.merge_patch(&bindings, None, &object.name, &patch).await;
+        }
+    }
+}
+
 /// A world of two real servers, as long as they run; nothing if nobody says where their binaries are.
 async fn on_servers(isolation: Isolation) -> Option<(World, Servers)> {
     let Some(servers) = Servers::start() else {
@@ -51,6 +70,7 @@ async fn on_servers(isolation: Isolation) -> Option<(World, Servers)> {
     let admin = Server::from_kubeconfig_yaml(&provider.kubeconfig("admin")).unwrap().client();
     tokio::spawn(fill_tokens(admin, provider.authority.clone()));
     let kubeconfig = consumer.kubeconfig("admin");
+    tokio::spawn(let_orphans_go(Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client()));
     Some((World::isolated(&provider.kubeconfig("admin"), &kubeconfig, &kubeconfig, isolation).await, servers))
 }
 

@@ -64,7 +64,14 @@ pub(super) async fn forget(client: &Client, binding: &ApiServiceBinding, longest
     notice(client, at, longest.min(NOTICE)).await?;
     while let Some(found) = at.get(client).await?.filter(|it| it["metadata"]["uid"] == binding.metadata.uid.as_str()) {
         if Instant::now() >= deadline {
-            let why = "somebody puts its finalizer back on".to_owned();
+            let orphans =
+                found["metadata"]["finalizers"].as_array().is_some_and(|all| all.iter().any(|it| it == "orphan"));
+            let why = if orphans {
+                "its finalizer orphan is removed by the garbage collector of kube-controller-manager, which has not done so"
+            } else {
+                "somebody puts its finalizer back on"
+            };
+            let why = why.to_owned();
             return Err(V2Error::Late { what: at.to_string(), seconds: longest.as_secs(), why });
         }
         let patch = super::marks::without_finalizer(&found, BINDING_FINALIZER);

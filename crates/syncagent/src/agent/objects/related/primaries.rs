@@ -75,11 +75,15 @@ impl AllPrimaries {
             return Some(other);
         }
         let source = &primary.source;
-        let object = store.get(&source.cluster, &source.namespace, &source.name)?;
-        // One that was released keeps its copies, but holds nothing in kcp.
-        let held = has_finalizer(&object.value());
-        (!object.is_deleting()).then_some(OtherUser { origin: other.origin && held, copy: other.copy })
+        used_by(&store.get(&source.cluster, &source.namespace, &source.name)?, other)
     }
+}
+
+/// What an order that is there really uses of what is noted.
+fn used_by(order: &Object, other: OtherUser) -> Option<OtherUser> {
+    // One that was released keeps its copies, but holds nothing in kcp.
+    let held = has_finalizer(&order.value());
+    (!order.is_deleting()).then_some(OtherUser { origin: other.origin && held, copy: other.copy })
 }
 
 #[cfg(test)]
@@ -93,6 +97,7 @@ mod tests {
 
     use super::*;
     use crate::agent::objects::related::kinds::resource;
+    use crate::api::FINALIZER;
     use crate::decide::state::{PrimaryState, entry_key, secret_labels};
     use crate::rules::metadata::SourceKey;
     use crate::rules::tests::{crontab, published};
@@ -110,6 +115,22 @@ mod tests {
         let noted = SecretUses::by(&json!({"labels": secret_labels(&source)}), &state).unwrap();
         assert!(noted.primary.is_some());
         noted
+    }
+
+    #[test]
+    fn an_order_that_is_being_deleted_uses_nothing_and_one_that_was_released_holds_nothing() {
+        let order = |metadata: serde_json::Value| {
+            Object::from_value(&json!({"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": metadata}))
+                .unwrap()
+        };
+        let all = OtherUser { origin: true, copy: true };
+        let held = json!({"name": "a", "finalizers": [FINALIZER]});
+        assert_eq!(used_by(&order(held.clone()), all), Some(all));
+        let mut deleted = held;
+        deleted["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(used_by(&order(deleted), all), None, "or two that are deleted together wait for each other");
+        let released = Some(OtherUser { origin: false, copy: true });
+        assert_eq!(used_by(&order(json!({"name": "a"})), all), released);
     }
 
     #[tokio::test]

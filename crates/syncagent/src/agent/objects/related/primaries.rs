@@ -75,7 +75,8 @@ impl AllPrimaries {
             return Some(other);
         }
         let source = &primary.source;
-        used_by(&store.get(&source.cluster, &source.namespace, &source.name)?, other)
+        let order = store.get(&source.cluster, &source.namespace, &source.name)?;
+        used_by(&order, other)
     }
 }
 

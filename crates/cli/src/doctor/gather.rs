@@ -230,8 +230,7 @@ impl TimedRequests {
         if !consumers.is_empty() && all_answer {
             let brokered = copies::Brokered::new(facts.asked.staging_root.as_ref(), &facts.bindings);
             let copies = copies::copies(&catalog, &agent_name, client, consumers, &brokered);
-            let copies = tokio::time::timeout(self.limit, copies).await.unwrap_or_default();
-            facts.copies = copies;
+            facts.copies = tokio::time::timeout(self.limit, copies).await.unwrap_or_default();
         }
         let published = objects.into_iter().map(|object| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

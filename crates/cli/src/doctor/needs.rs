@@ -100,9 +100,8 @@ pub fn in_kcp(slice: &str, export: &str) -> Vec<NeededRight> {
 
 /// What it takes to keep AcceptAPIs.
 pub fn of_accept_apis() -> NeededRight {
-    let verbs = &["get", "list", "watch", "create", "update", "delete"];
     let why = "to keep the AcceptAPI that spec.implements.accept asks for; without it, no broker brings orders";
-    NeededRight::new(RightScope::Export, broker::GROUP, "acceptapis", verbs, why).optional()
+    NeededRight::new(RightScope::Export, broker::GROUP, broker::PLURAL, broker::VERBS, why).optional()
 }
 
 /// What the account of a token needs to get another one.

@@ -16,7 +16,9 @@ use crate::ui::Observed;
 /// Group of AcceptAPIs.
 pub const GROUP: &str = "broker.platform-mesh.io";
 const KIND: &str = "AcceptAPI";
-const PLURAL: &str = "acceptapis";
+pub const PLURAL: &str = "acceptapis";
+/// What the agent does with them.
+pub const VERBS: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
 /// The platform's export of them, and its binding.
 const EXPORT: &str = PLURAL;
 const ROLES: &str = "rbac.authorization.k8s.io";
@@ -90,9 +92,7 @@ pub fn notes(plan: &Plan) -> Option<String> {
 /// What the agent may do with AcceptAPIs.
 fn rights(agent: &str) -> [Wanted; 2] {
     let name = format!("{agent}:{PLURAL}");
-    let rule = json!({
-        "apiGroups": [GROUP], "resources": [PLURAL], "verbs": ["get", "list", "watch", "create", "update", "delete"],
-    });
+    let rule = json!({ "apiGroups": [GROUP], "resources": [PLURAL], "verbs": VERBS });
     let user = format!("system:serviceaccount:{ACCOUNTS}:{agent}");
     let role: Value = json!({
         "apiVersion": format!("{ROLES}/v1"), "kind": "ClusterRole", "metadata": { "name": name }, "rules": [rule],

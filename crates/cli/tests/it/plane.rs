@@ -125,9 +125,9 @@ fn bad_input_names_the_thing_and_the_way_out() {
     ];
     for (args, wanted) in cases {
         let output = carrick(&[&["plane"], args].concat()).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.starts_with("error: ") && told.contains(&wanted), "{wanted}\n{told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(&wanted), "{wanted}\n{stderr}");
         assert!(output.stdout.is_empty());
     }
 }

@@ -52,7 +52,7 @@ impl Drop for Task {
 }
 
 /// How long to wait before what has ended by a defect is started again.
-const AFTER_PANIC: Duration = Duration::from_secs(5);
+pub const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 /// Runs something until it ends well or is told to stop; a defect in it does not stop others, nor it for good.
 pub async fn restarted<W: Future<Output = ()> + Send + 'static>(

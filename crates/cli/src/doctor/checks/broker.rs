@@ -82,7 +82,7 @@ fn wordless(facts: &Facts, one: &Published) -> Option<Finding> {
     })
 }
 
-/// A broker cannot be told to bring no more.
+/// Nobody can make a broker bring no more.
 fn full(facts: &Facts, one: &Published) -> Option<Finding> {
     let refused: usize =
         facts.copies.iter().filter(|kind| kind.ordered == resource(one)).map(|kind| kind.over_limit).sum();
@@ -91,7 +91,7 @@ fn full(facts: &Facts, one: &Published) -> Option<Finding> {
         let orders = if refused == 1 { "1 order is".to_owned() } else { format!("{refused} orders are") };
         Finding::amber(format!(
             "{name}: {orders} over a limit. The broker goes on bringing orders, and moves none away: nothing but the end of \
-             the AcceptAPI would tell it to, and that moves all orders"
+             the AcceptAPI makes it, and that moves all orders"
         ))
         .id("broker-over-limit")
         .fix("# raise spec.limits, or have all orders moved elsewhere:")

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::Finding;
 use super::export::unmet;
 use super::imports;
-use super::reported::{has_told_doubts, held, of_interest, paused, refused, short, told_of_rules, unseen_change};
+use super::reported::{
+    has_reported_doubts, held, of_interest, paused, refused, reported_on_rules, short, unseen_change,
+};
 use crate::doctor::facts::{Facts, Lookup, OriginState, Published, Tool};
 use crate::doctor::right::RightScope;
 
@@ -104,8 +106,8 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
 /// Valid rules that refer to something that cannot exist.
 fn doubts(one: &Published, facts: &Facts, tool: &Tool) -> impl Iterator<Item = Finding> {
     // A running agent has reported it already, and that is shown unless something worse is.
-    let is_told = has_told_doubts(one) && state(one, facts, tool).is_none();
-    one.doubts.iter().filter(move |_| !is_told).map(move |doubt| {
+    let is_reported = has_reported_doubts(one) && state(one, facts, tool).is_none();
+    one.doubts.iter().filter(move |_| !is_reported).map(move |doubt| {
         Finding::amber(format!("{}: {doubt}", one.name))
             .id("rules-doubtful")
             .by(tool, &format!("edit publishedresource {}", one.name))
@@ -166,7 +168,7 @@ fn judge(one: &Published, facts: &Facts, tool: &Tool) -> Vec<Finding> {
 fn state(one: &Published, facts: &Facts, tool: &Tool) -> Option<Finding> {
     let name = &one.name;
     if let Some(problem) = &one.problem {
-        let told = told_of_rules(one);
+        let told = reported_on_rules(one);
         let problem = told.as_ref().map_or(problem, |(problem, _)| problem);
         // Whoever ordered something is served all the same.
         let found = match told.as_ref().and_then(|(_, meanwhile)| meanwhile.as_ref()) {

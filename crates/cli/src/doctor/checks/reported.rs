@@ -72,24 +72,23 @@ pub(super) fn of_interest(one: &Published, facts: &Facts) -> Vec<Condition> {
 pub(super) fn held(one: &Published, facts: &Facts) -> Option<Finding> {
     let conditions = conditions(one);
     let is_held = |kind: &str, it: &Condition| it.type_ == kind && it.status == ConditionStatus::True;
-    let told = |kind: &str| {
-        let told = conditions.iter().find(|it| is_held(kind, it))?;
-        Some(Finding::amber(format!("{}: {}", one.name, told.message)))
+    let finding = |kind: &str| {
+        let condition = conditions.iter().find(|it| is_held(kind, it))?;
+        Some(Finding::amber(format!("{}: {}", one.name, condition.message)))
     };
-    let found = told(HELD[0]).map(|found| found.id("schema-held"));
-    let found = found.or_else(|| told(HELD[1]).map(|found| found.id("mapping-held")))?;
+    let found = finding(HELD[0]).map(|found| found.id("schema-held"));
+    let found = found.or_else(|| finding(HELD[1]).map(|found| found.id("mapping-held")))?;
     Some(found.fixes(facts.carrick(&format!("approve {}", one.name))))
 }
 
 /// Why kcp refuses the export that a PublishedResource needs, as the agent says.
 pub(super) fn refused(one: &Published) -> Option<String> {
-    let told =
-        conditions(one).into_iter().find(|told| told.type_ == "ExportUpdated" && told.reason == "UpdateFailed")?;
-    (told.status == ConditionStatus::False).then_some(told.message)
+    let refused = conditions(one).into_iter().find(|it| it.type_ == "ExportUpdated" && it.reason == "UpdateFailed")?;
+    (refused.status == ConditionStatus::False).then_some(refused.message)
 }
 
 /// What a running agent says of invalid rules in their present generation, and by which rules it goes on, if it does.
-pub(super) fn told_of_rules(one: &Published) -> Option<(String, Option<String>)> {
+pub(super) fn reported_on_rules(one: &Published) -> Option<(String, Option<String>)> {
     let now = one.object["metadata"]["generation"].as_i64();
     let all = one.object["status"]["conditions"].as_array()?;
     let of = |kind: &str| all.iter().find(|it| it["type"] == kind && it["observedGeneration"].as_i64() == now);
@@ -99,7 +98,7 @@ pub(super) fn told_of_rules(one: &Published) -> Option<(String, Option<String>)>
 }
 
 /// Whether an agent has reported already what is doubtful about the rules.
-pub(super) fn has_told_doubts(one: &Published) -> bool {
+pub(super) fn has_reported_doubts(one: &Published) -> bool {
     unmet(&conditions(one)).any(|(condition, _)| condition == OF_RULES[1])
 }
 

@@ -5,7 +5,6 @@ use std::fmt::{Display, Formatter};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_client::watch::{Event, WatchOptions, watch};
@@ -18,9 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::consumers::Keys;
 use super::store::{SeenObject, Store};
-
-/// How long to wait after a panic, so that one that comes back does not keep a core busy.
-const AFTER_PANIC: Duration = Duration::from_secs(5);
+use crate::agent::task::AFTER_PANIC;
 
 /// Which watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
